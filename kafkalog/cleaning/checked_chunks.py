@@ -26,12 +26,18 @@ CLEANER_CHUNK_BYTES = 6 * 1024 * 1024
 CLEANER_ARENA_BYTES = 2 * 1024 * 1024
 
 
-def read_whole(path: str, buffers: ChunkBuffers, max_batch_bytes: int) -> Iterator[Chunk]:
-    """The chunks of a segment that ends with a whole batch. CorruptRecordError if it does not,
-    RecordTooLargeError for a batch above the limit.
+def read_whole(
+    path: str, buffers: ChunkBuffers, max_batch_bytes: int, end: int | None = None
+) -> Iterator[Chunk]:
+    """The chunks of a segment, up to `end`, that ends with a whole batch. CorruptRecordError if it
+    does not, RecordTooLargeError for a batch above the limit.
     """
     reader = read_chunks(
-        path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=buffers, max_batch_bytes=max_batch_bytes
+        path,
+        end=end,
+        chunk_bytes=CLEANER_CHUNK_BYTES,
+        buffers=buffers,
+        max_batch_bytes=max_batch_bytes,
     )
     try:
         yield from reader
@@ -57,12 +63,13 @@ def checked_areas(
     arena: Arena,
     max_batch_bytes: int,
     kept_corrupt: CorruptBatches | None = None,
+    end: int | None = None,
 ) -> Iterator[tuple[RecordAreas, NDArray[np.uint8]]]:
-    """The records of a segment, as whoever maps its keys wants them, with the roles of their
-    batches; valid until the next ones are asked for. Raises as `read_whole` and `check_checksums`,
-    or with `kept_corrupt` leaves corrupt batches out and notes them there.
+    """The records of a segment, up to `end`, as whoever maps its keys wants them, with the roles of
+    their batches; valid until the next ones are asked for. Raises as `read_whole` and
+    `check_checksums`, or with `kept_corrupt` leaves corrupt batches out and notes them there.
     """
-    for chunk in read_whole(segment.path, buffers, max_batch_bytes):
+    for chunk in read_whole(segment.path, buffers, max_batch_bytes, end):
         if kept_corrupt is None:
             check_checksums(chunk, segment.path)
         else:

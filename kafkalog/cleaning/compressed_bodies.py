@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs, is_legacy
 from kafkalog.batches.encoder import BatchEncoder
-from kafkalog.batches.record_areas import iterate_record_areas
+from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.cleaning.checked_chunks import CLEANER_ARENA_BYTES
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import CompressionType
@@ -119,9 +119,11 @@ class BodyRebuilder:
         first_records: NDArray[np.int64],
         horizons: NDArray[np.int64],
         path: str,
+        areas: RecordAreas | None = None,
     ) -> CompressedBodies:
         """Of the compressed batches of magic 2 among those that are rebuilt, bool[b]; valid until
-        the next call. The other arrays are as in `BatchEncoder.rebuild`.
+        the next call. The other arrays are as in `BatchEncoder.rebuild`. `areas`: of all batches of
+        the chunk, where they are at hand.
         """
         rows = chunk.rows
         batch_codecs = codecs(rows).astype(np.int64)
@@ -132,7 +134,14 @@ class BodyRebuilder:
         bodies = CompressedBodies(rows.size, self._bodies)
         if not which.size:
             return bodies
-        for part, areas in iterate_record_areas(
+        if areas is not None:
+            some = RecordAreas(areas.buf, areas.starts[which], areas.ends[which], rows.take(which))
+            made = self._encoder.rebuild(
+                some, flags, first_records[which], horizons[which], path=path
+            )
+            bodies.add(which, batch_codecs[which], *made)
+            return bodies
+        for part, some in iterate_record_areas(
             chunk.buf,
             chunk.position,
             rows.take(which),
@@ -143,6 +152,6 @@ class BodyRebuilder:
             # Areas are decompressed some megabytes at a time and compressed again before the next
             # ones: memory holds one such part, not the chunk.
             at = which[part]
-            made = self._encoder.rebuild(areas, flags, first_records[at], horizons[at], path=path)
+            made = self._encoder.rebuild(some, flags, first_records[at], horizons[at], path=path)
             bodies.add(at, batch_codecs[at], *made)
         return bodies

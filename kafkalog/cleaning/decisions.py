@@ -126,23 +126,42 @@ class Decider:
             # In front of the segment's first batch, never later: a batch is judged by what is known
             # by then.
             add_aborted(self._transactions, self._aborted, sources, number)
-            chunks = read_chunks(
-                segment.path, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
+            yield from self.decide_range(segment, 0, None, stats)
+
+    def decide_range(
+        self, segment: SegmentInfo, start: int, end: int | None, stats: CleanerStats
+    ) -> Iterator[tuple[SegmentInfo, Chunk, Decisions]]:
+        """The same of the bytes [start, end) of a segment, to which the flags have come."""
+        chunks = read_chunks(
+            segment.path, start, end, chunk_bytes=CLEANER_CHUNK_BYTES, buffers=self._buffers
+        )
+        for stored in chunks:
+            rows = complete_rows(
+                stored.buf, stored.position, stored.rows, self.arena, path=segment.path
             )
-            for stored in chunks:
-                rows = complete_rows(
-                    stored.buf, stored.position, stored.rows, self.arena, path=segment.path
-                )
-                chunk = Chunk(stored.buf, stored.position, rows)
-                corrupt = self._corrupt(chunk, segment.path)
-                if corrupt.any():
-                    chunk = Chunk(stored.buf, stored.position, rows.copy())
-                    # The map left its records out, so it has no flags: with a count of 0 those of
-                    # the batches behind it stay in step. The count it states is put back when it is
-                    # written.
-                    chunk.rows["records_count"][corrupt] = 0
-                    stats.corrupt_batches += int(corrupt.sum())
-                yield segment, chunk, self._decide(chunk, segment, stats, stored.rows, corrupt)
+            chunk = Chunk(stored.buf, stored.position, rows)
+            corrupt = self._corrupt(chunk, segment.path)
+            if corrupt.any():
+                chunk = Chunk(stored.buf, stored.position, rows.copy())
+                # The map left its records out, so it has no flags: with a count of 0 those of the
+                # batches behind it stay in step. The count it states is put back when it is
+                # written.
+                chunk.rows["records_count"][corrupt] = 0
+                stats.corrupt_batches += int(corrupt.sum())
+            yield segment, chunk, self._decide(chunk, segment, stats, stored.rows, corrupt)
+
+    def decide_chunk(
+        self, chunk: Chunk, segment: SegmentInfo, flags: NDArray[np.uint8], stats: CleanerStats
+    ) -> Decisions:
+        """What becomes of sound batches of magic 2 without transactions, wherever the flags have
+        come to: these are theirs, and are changed.
+        """
+        sound = np.zeros(chunk.rows.size, np.bool_)
+        return self._decide(chunk, segment, stats, chunk.rows, sound, flags)
+
+    def pass_over(self, records: int) -> None:
+        """So many records have been decided before."""
+        self._flags.take(records)
 
     def by_source(
         self, segment: SegmentInfo, chunk: Chunk
@@ -212,6 +231,7 @@ class Decider:
         stats: CleanerStats,
         stated: NDArray[np.void],
         corrupt: NDArray[np.bool_],
+        flags: NDArray[np.uint8] | None = None,
     ) -> Decisions:
         rows = chunk.rows
         counts = rows["records_count"].astype(np.int64)
@@ -223,7 +243,7 @@ class Decider:
         retained = np.empty(rows.size, np.int32)
         removed = np.zeros(REMOVED_REASONS, np.int64)
         records = int(counts.sum())
-        if records > self._flags.left:
+        if flags is None and records > self._flags.left:
             raise CorruptRecordError("a source segment has more records than when it was mapped")
         rules = self._rules(chunk, segment)
         # Whatever its header says of markers and transactions: nothing of it was checked, so
@@ -234,7 +254,8 @@ class Decider:
             # holds there.
             is_read = ((rules & (DISCARD | RETAIN_EMPTY)) != DISCARD) & ~corrupt
             refuse_large_records(chunk, is_read, self._record_limit, self.arena, segment.path)
-        flags = self._flags.take(records)
+        if flags is None:
+            flags = self._flags.take(records)
         decide_batches(
             rows,
             flags,

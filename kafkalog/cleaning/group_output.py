@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.decisions import Decider
 from kafkalog.cleaning.finished_group import FinishedGroup, fingerprint
+from kafkalog.cleaning.finished_parts import FinishedParts
 from kafkalog.cleaning.joined_sources import JoinedSources
 from kafkalog.cleaning.new_files import NewFiles, owner_of
 from kafkalog.cleaning.output_segment import OutputSegment
 from kafkalog.cleaning.producers import BatchRetention
 from kafkalog.cleaning.record_flags import RecordFlags
+from kafkalog.cleaning.reverse_pass import ReversePass
 from kafkalog.cleaning.rewrite import GroupRewriter
 from kafkalog.cleaning.transactions import CleanedTransactionMetadata
 from kafkalog.cleaning.verify import verify_index, verify_segment
@@ -25,9 +29,11 @@ from kafkalog.format.file_names import (
 )
 from kafkalog.format.record import wrap_64
 from kafkalog.log.aborted_transactions import AbortedTransactions
+from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.planning.compaction_plan import CompactionPlan, SegmentGroup
 from kafkalog.resources.memory import MemoryBudget
+from kafkalog.resources.spilled_array import SpilledArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +54,37 @@ def new_rewriter(
     transactions: CleanedTransactionMetadata | None = None,
     kept_corrupt: CorruptBatches | None = None,
     joined: JoinedSources | None = None,
+    finished: FinishedParts | None = None,
 ) -> GroupRewriter:
     """For consecutive groups of the plan; `transactions` in front of the first one; `kept_corrupt`
-    where corrupt batches are kept; `joined`: the sources of its only group, where they are.
+    where corrupt batches are kept; `joined`: the sources of its only group, where they are;
+    `finished`: what is ready of its sources.
     """
     decider = decider_of(
         writing.plan, flags, aborted, writing.buffers, writing.budget, transactions, kept_corrupt,
         joined,
     )  # fmt: skip
-    return GroupRewriter(decider, writing.budget, writing.plan.source_bytes)
+    return GroupRewriter(decider, writing.budget, writing.plan.source_bytes, finished)
+
+
+def new_reverse_pass(
+    writing: GroupWriting,
+    sources: Sequence[SegmentInfo],
+    aborted: AbortedTransactions,
+    latest_offset: int,
+) -> ReversePass:
+    """Over all sources of the round; the map ends at `latest_offset`."""
+    # Flags come with each part.
+    none = RecordFlags(SpilledArray(np.uint8, 0), distinct_keys=0, keyless=0)
+    return ReversePass(
+        writing.plan,
+        sources,
+        latest_offset,
+        aborted,
+        new_rewriter(writing, none, aborted),
+        writing.buffers,
+        writing.budget,
+    )
 
 
 def decider_of(

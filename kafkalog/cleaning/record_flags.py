@@ -42,7 +42,14 @@ class RecordFlags:
         self._window_records = window_records
         self._window_first = 0
         self._marks = marks
+        self._marked_end = flags.size
         self._next = 0
+
+    def append(self, flags: NDArray[np.uint8]) -> None:
+        """Flags of records behind the others, uint8[n], of which all is known: there are no marks
+        of them. They must not change.
+        """
+        self._flags.append(flags)
 
     def rewind(self) -> None:
         """Begin anew with the first record."""
@@ -65,6 +72,7 @@ class RecordFlags:
         self._next = end
         # Two sources are joined: what a record's own run has marked is in the byte, what other runs
         # have marked is in the window's bits. A chunk may reach over the end of a window.
+        end = min(end, self._marked_end)
         while self._marks is not None and first < end:
             if first >= self._window_first + self._window_records:
                 assert self._load_marks is not None, "one window only"  # noqa: S101

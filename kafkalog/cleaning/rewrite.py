@@ -18,21 +18,22 @@ from numpy.typing import NDArray
 
 from kafkalog.batches.batch_table import extend_file_checksum
 from kafkalog.batches.encoder import BatchSource, EncodedBatch, assemble, convert, reencode
-from kafkalog.batches.record_areas import open_record_areas
+from kafkalog.batches.record_areas import RecordAreas, open_record_areas
 from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.compressed_bodies import LARGE_BODY_BYTES, BodyRebuilder, CompressedBodies
 from kafkalog.cleaning.decisions import Decider, Decisions
+from kafkalog.cleaning.finished_parts import FinishedPart, FinishedParts, PartOutput
 from kafkalog.cleaning.output_segment import OutputSegment
+from kafkalog.cleaning.rebuilt_batches import RebuiltBatches, set_checksums
 from kafkalog.errors import (
     CorruptRecordError,
     KafkaLogError,
     LogSegmentOffsetOverflowError,
 )
 from kafkalog.format.batch_rows import copy_rows
-from kafkalog.format.checksum import crc32c
 from kafkalog.format.constants import MAGIC_VALUE_V2
-from kafkalog.format.record_batch import BATCH_ROW, CRC_POSITION, CRC_START
+from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.assemble_batches import (
     ALL_DONE,
     BAD_RECORD,
@@ -41,39 +42,28 @@ from kafkalog.kernels.assemble_batches import (
 )
 from kafkalog.kernels.decide_batches import REBUILD
 from kafkalog.kernels.encode_records import FACTS, RECORD_GROWTH_BYTES
+from kafkalog.kernels.join_checksums import POWERS, join_two_checksums
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk
-from kafkalog.native.checksums import crc32c_of_ranges
 from kafkalog.resources.memory import MemoryBudget
-from kafkalog.resources.spilled_array import SpilledArray
 
 OUTPUT_BUFFER_BYTES = CLEANER_CHUNK_BYTES + CLEANER_CHUNK_BYTES // 2
 _LEAST_OUTPUT_BYTES = 64 * 1024
 
 
-class RebuiltBatches:
-    """Where rebuilt batches went in a new segment, and the fold of their records, for `verify`;
-    `corrupt` has the positions of corrupt batches that were kept, and the CRC-32C of all their
-    bytes.
-    """
-
-    def __init__(self, kept_bytes: int) -> None:
-        self.positions = SpilledArray(np.int64, kept_bytes)
-        self.folds = SpilledArray(np.int64, kept_bytes)
-        self.corrupt: dict[int, int] = {}
-
-    def add(self, positions: NDArray[np.int64], folds: NDArray[np.int64]) -> None:
-        """Batches behind all that were added before."""
-        self.positions.append(positions)
-        self.folds.append(folds)
-
-
 class GroupRewriter:
     """Rewrites the groups of one partition in offset order; keeps its buffers."""
 
-    def __init__(self, decider: Decider, budget: MemoryBudget, source_bytes: int) -> None:
-        """`source_bytes`: of all its groups together."""
+    def __init__(
+        self,
+        decider: Decider,
+        budget: MemoryBudget,
+        source_bytes: int,
+        finished: FinishedParts | None = None,
+    ) -> None:
+        """`source_bytes`: of all its groups together; `finished`: what is ready of them."""
+        self._finished = finished
         self._decider = decider
         self._budget = budget
         # Of a small partition no more than it may fill: large arrays come in huge pages, each of
@@ -111,21 +101,86 @@ class GroupRewriter:
         output: OutputSegment,
         rebuilt: RebuiltBatches,
     ) -> None:
-        for segment, chunk, decisions in self._decider.decide(sources, stats):
-            for source, buf, rows in self._decider.by_source(segment, chunk):
-                before = self._source_checksums[source.base_offset]
-                # Of all bytes that the new segment was made from: the record of what was replaced
-                # has it, so undo knows the files again. The batches' own were checked by the map.
-                known = ~_are_among(rows, decisions.corrupt)
-                self._source_checksums[source.base_offset] = extend_file_checksum(
-                    before, buf, rows, known
-                )
-            stats.bytes_before += chunk.buf.size
-            try:
-                self._write(chunk, decisions, segment.path, output, rebuilt)
-            except LogSegmentOffsetOverflowError as error:
-                error.path = segment.path
-                raise
+        if self._finished is None:
+            for segment, chunk, decisions in self._decider.decide(sources, stats):
+                self._rewrite_chunk(segment, chunk, decisions, stats, output, rebuilt)
+            return
+        for segment in sources:
+            for start, end, part in self._finished.ranges(segment.path):
+                if part is None:
+                    decided = self._decider.decide_range(segment, start, end, stats)
+                    for _, chunk, decisions in decided:
+                        self._rewrite_chunk(segment, chunk, decisions, stats, output, rebuilt)
+                else:
+                    self._write_part(segment, part, stats, output, rebuilt)
+
+    def _rewrite_chunk(
+        self,
+        segment: SegmentInfo,
+        chunk: Chunk,
+        decisions: Decisions,
+        stats: CleanerStats,
+        output: OutputSegment,
+        rebuilt: RebuiltBatches,
+    ) -> None:
+        for source, buf, rows in self._decider.by_source(segment, chunk):
+            before = self._source_checksums[source.base_offset]
+            # Of all bytes that the new segment was made from: the record of what was replaced
+            # has it, so undo knows the files again. The batches' own were checked by the map.
+            known = ~_are_among(rows, decisions.corrupt)
+            self._source_checksums[source.base_offset] = extend_file_checksum(
+                before, buf, rows, known
+            )
+        stats.bytes_before += chunk.buf.size
+        try:
+            self._write(chunk, decisions, segment.path, output, rebuilt)
+        except LogSegmentOffsetOverflowError as error:
+            error.path = segment.path
+            raise
+
+    def _write_part(
+        self,
+        segment: SegmentInfo,
+        part: FinishedPart,
+        stats: CleanerStats,
+        output: OutputSegment,
+        rebuilt: RebuiltBatches,
+    ) -> None:
+        self._decider.pass_over(part.records)
+        before = self._source_checksums[segment.base_offset]
+        self._source_checksums[segment.base_offset] = join_two_checksums(
+            before, part.checksum, part.end - part.start, POWERS
+        )
+        stats.add(part.stats)
+        rebuilt.add_all(part.rebuilt, output.position)
+        try:
+            part_position = output.position
+            for data, rows in part.pieces:
+                rows = copy_rows(rows)
+                rows["position"] += part_position
+                output.append([data.data], rows)
+        except LogSegmentOffsetOverflowError as error:
+            error.path = segment.path
+            raise
+
+    def finish(
+        self,
+        segment: SegmentInfo,
+        chunk: Chunk,
+        areas: RecordAreas,
+        flags: NDArray[np.uint8],
+        finished: FinishedParts,
+    ) -> None:
+        """Make a part of a chunk, whose records are in `areas` and have these flags."""
+        stats, rebuilt = CleanerStats(), RebuiltBatches(self._budget.kept_bytes)
+        decisions = self._decider.decide_chunk(chunk, segment, flags.copy(), stats)
+        stats.bytes_before = chunk.buf.size
+        every = np.ones(chunk.rows.size, np.bool_)
+        checksum = extend_file_checksum(0, chunk.buf, chunk.rows, every)
+        end = chunk.position + chunk.buf.size
+        part = FinishedPart(chunk.position, end, flags.size, checksum, stats, rebuilt)
+        finished.add(segment.path, part)
+        self._write(chunk, decisions, segment.path, PartOutput(finished, part), rebuilt, areas)
 
     def take_source_checksums(self) -> tuple[tuple[int, int], ...]:
         """CRC-32C of the whole `.log` of each source read since it was asked for last, by base
@@ -139,8 +194,9 @@ class GroupRewriter:
         chunk: Chunk,
         decisions: Decisions,
         path: str,
-        output: OutputSegment,
+        output: OutputSegment | PartOutput,
         rebuilt: RebuiltBatches,
+        areas: RecordAreas | None = None,
     ) -> None:
         batches = chunk.rows.size
         is_sound = not decisions.corrupt.size
@@ -153,6 +209,7 @@ class GroupRewriter:
             decisions.first_records,
             decisions.horizons,
             path,
+            areas,
         )
         # The kernel goes on until all are done, the output buffer is full, or a batch needs the
         # encoder. What it has written by then is appended, and it goes on behind that.
@@ -172,7 +229,7 @@ class GroupRewriter:
                 new_rows = copy_rows(rows_out[:done])
                 is_rebuilt = set_checksums(self._out, output.position, new_rows)
                 for row in decisions.corrupt:
-                    _note_corrupt(row, chunk, new_rows, rebuilt)
+                    rebuilt.note_corrupt(row, chunk, new_rows)
                 if is_rebuilt.any():
                     rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
                 output.append([self._out[:size].data], new_rows, are_sound=is_sound)
@@ -223,48 +280,11 @@ class GroupRewriter:
         self._out = np.empty(room, np.uint8)
 
 
-def set_checksums(
-    out: NDArray[np.uint8], out_position: int, rows: NDArray[np.void]
-) -> NDArray[np.bool_]:
-    """Compute the CRC of the batches whose row has crc -1, in `out` and in the rows; which ones had
-    records.
-    """
-    # A stored checksum is unsigned 32 bits, so -1 is none of them.
-    missing = rows["crc"] == -1
-    which = np.flatnonzero(missing)
-    if which.size:
-        starts = rows["position"][which] - out_position
-        checksums = crc32c_of_ranges(out, starts + CRC_START, starts + rows["size_in_bytes"][which])
-        rows["crc"][which] = checksums
-        # Big-endian on disk: four bytes a batch, all written in one assignment.
-        stored = checksums.astype(">u4").view(np.uint8).reshape(-1, 4)
-        out[starts[:, None] + CRC_POSITION + np.arange(4)] = stored
-    is_rebuilt: NDArray[np.bool_] = missing & (rows["records_count"] > 0)
-    return is_rebuilt
-
-
 def _are_among(rows: NDArray[np.void], some: NDArray[np.void]) -> NDArray[np.bool_]:
     """bool[b]: whether each batch is one of `some`, of the same file."""
     if not some.size:
         return np.zeros(rows.size, np.bool_)
     return np.isin(rows["position"], some["position"])
-
-
-def _note_corrupt(
-    row: np.void, chunk: Chunk, new_rows: NDArray[np.void], rebuilt: RebuiltBatches
-) -> None:
-    """If a corrupt batch is among those just copied: its row as it states it, and the checksum that
-    its own is not.
-    """
-    # By offset and checksum: it was copied byte for byte, so that both are the source's.
-    at = np.flatnonzero(
-        (new_rows["base_offset"] == row["base_offset"]) & (new_rows["crc"] == row["crc"])
-    )
-    if at.size:
-        new_rows["records_count"][at[0]] = row["records_count"]
-        start = int(row["position"]) - chunk.position
-        data = chunk.buf[start : start + int(row["size_in_bytes"])]
-        rebuilt.corrupt[int(new_rows["position"][at[0]])] = crc32c(data)
 
 
 def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:

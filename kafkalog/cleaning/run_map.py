@@ -60,6 +60,19 @@ class RunMap:
         self._is_table_clear = False
         self.marks = Marks(first_index, np.zeros(_FIRST_MARKS_BYTES, np.uint8))
 
+    def begin_part(self, first_index: int) -> None:
+        """Keep the latest entry of each key, forget those looked up. The records of the next ones
+        begin with this number, and they alone are marked.
+        """
+        self._lookups = 0
+        self.marks = Marks(first_index, np.zeros(_FIRST_MARKS_BYTES, np.uint8))
+
+    @property
+    def used_bytes(self) -> int:
+        """Of memory, by what is held."""
+        held = self.distinct_keys + self._lookups
+        return held * ENTRY_WORDS * 8 + self._table.nbytes
+
     @property
     def distinct_keys(self) -> int:
         """Of the dirty records."""

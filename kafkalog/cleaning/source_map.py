@@ -7,6 +7,7 @@ back, and each bucket is merged from its piece in each run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,9 @@ from kafkalog.batches.arena import Arena
 from kafkalog.cleaning.batch_roles import BatchRoles
 from kafkalog.cleaning.bucket_map import BucketMap, Marks, pieces_of
 from kafkalog.cleaning.checked_chunks import CorruptBatches, checked_areas
-from kafkalog.cleaning.key_map import KeyMap, bucket_bits
+from kafkalog.cleaning.key_map import KeyMap, KeySecret, RunSink, bucket_bits
 from kafkalog.cleaning.record_flags import RecordFlags
+from kafkalog.cleaning.reverse_map import ReverseMap
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.kernels.hash_keys import ENTRY_WORDS
 from kafkalog.log.aborted_transactions import AbortedTransactions
@@ -24,6 +26,25 @@ from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import ChunkBuffers
 from kafkalog.resources.memory import MemoryBudget
 from kafkalog.resources.spilled_array import SpilledArray
+
+
+@dataclass(slots=True)
+class BehindSources:
+    """What was mapped before, of sources and parts behind some: their map, its secret, and the
+    position where the last of these sources ends.
+    """
+
+    map: ReverseMap | None
+    secret: KeySecret
+    position: int
+
+    def give_to(self, sink: RunSink, bits: int) -> int:
+        """Hand the map's entries over, and give its memory back; how many distinct keys it had."""
+        if self.map is None:
+            return 0
+        self.map.give_to(sink, bits)
+        distinct_keys, self.map = self.map.distinct_keys, None
+        return distinct_keys
 
 
 class SpilledRuns:
@@ -62,11 +83,13 @@ class SpilledRuns:
             )
         return marks.bits, distinct
 
-    def record_flags(self, key_map: KeyMap) -> RecordFlags:
-        """The answer, when all records were added to the map, whose sink this is."""
+    def record_flags(self, key_map: KeyMap, *, is_whole: bool = True) -> RecordFlags:
+        """The answer, when all records were added to the map, whose sink this is; it `is_whole`
+        where no others come here.
+        """
         # None: several runs. What supersedes across them is known only from here on, when the
         # pool's memory is free again.
-        flags = key_map.close(is_whole=True)
+        flags = key_map.close(is_whole=is_whole)
         if flags is not None:
             self.flags.append(flags)
             return RecordFlags(
@@ -96,36 +119,47 @@ def map_sources(
     budget: MemoryBudget,
     latest_offset: int = MAX_INT64,
     kept_corrupt: CorruptBatches | None = None,
+    *,
+    behind: BehindSources | None = None,
 ) -> RecordFlags:
     """Read the sources once. The map ends at `latest_offset`, the round at `end_offset`. With
-    `kept_corrupt` corrupt batches are left out and noted there.
+    `kept_corrupt` corrupt batches are left out and noted there. `behind`: what was mapped before,
+    of the sources behind these.
 
     CorruptRecordError for a batch that is not sound, RecordTooLargeError for one that does not fit
     the budget, so that nothing is built on it.
     """
     runs = SpilledRuns(budget)
     key_map: KeyMap | None = None
+    secret, last_end = KeySecret(), None
+    if behind is not None:
+        secret, last_end = behind.secret, behind.position
     # Every source is read, clean ones as well: their records are looked up, for a dirty one of the
     # same key removes them.
     roles_of = BatchRoles(sources, first_dirty_offset, end_offset, aborted)
     arena = Arena()
     for segment in sources:
         for areas, roles in checked_areas(
-            segment, roles_of, buffers, arena, budget.max_batch_bytes, kept_corrupt
-        ):
+            segment, roles_of, buffers, arena, budget.max_batch_bytes, kept_corrupt,
+            end=last_end if segment is sources[-1] else None,
+        ):  # fmt: skip
             if key_map is None:
                 # Only now: these records counts were held against the bytes that hold them.
-                bits = bucket_bits(_expected_records(areas.rows, sources))
+                bits = bucket_bits(expected_records(areas.rows, sources))
+                if behind is not None:
+                    behind.give_to(runs, bits)
                 key_map = KeyMap(
-                    first_dirty_offset, bits, budget, runs, latest_offset=latest_offset
-                )
+                    first_dirty_offset, bits, budget, runs,
+                    latest_offset=latest_offset, secret=secret,
+                )  # fmt: skip
             key_map.add(areas.rows, areas, segment.path, roles)
     if key_map is None:
-        return RecordFlags(runs.flags, distinct_keys=0, keyless=0)
-    return runs.record_flags(key_map)
+        distinct_keys = 0 if behind is None else behind.give_to(runs, 1)
+        return RecordFlags(runs.flags, distinct_keys=distinct_keys, keyless=0)
+    return runs.record_flags(key_map, is_whole=behind is None)
 
 
-def _expected_records(rows: NDArray[np.void], sources: Sequence[SegmentInfo]) -> int:
+def expected_records(rows: NDArray[np.void], sources: Sequence[SegmentInfo]) -> int:
     """As many as there would be if all bytes were like these batches, and a tenth more."""
     records = int(rows["records_count"].sum(dtype=np.int64))
     stored_bytes = int(rows["size_in_bytes"].sum(dtype=np.int64))

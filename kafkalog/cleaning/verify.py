@@ -23,7 +23,7 @@ from kafkalog.cleaning.checked_chunks import (
     check_checksums,
 )
 from kafkalog.cleaning.output_segment import OutputFile
-from kafkalog.cleaning.rewrite import RebuiltBatches
+from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
 from kafkalog.format.batch_rows import are_equal_rows
 from kafkalog.format.checksum import crc32c

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkalog.kernels.jit import INTERPRETED, I64Array, helper
+from kafkalog.kernels.jit import I64, I64_IN, INTERPRETED, I64Array, helper, kernel
 
 # CRC-32C's polynomial: in all numbers here the highest of 32 bits is the lowest power.
 _POLYNOMIAL = 0x82F63B78
@@ -60,3 +60,10 @@ def join_checksums(first: int, second: int, length: int, powers: I64Array) -> in
         length >>= 1
         bit += 1
     return first ^ second
+
+
+@kernel((I64, I64, I64, I64_IN))
+def join_two_checksums(first: int, second: int, length: int, powers: I64Array) -> int:
+    """As `join_checksums`, for callers in Python."""
+    joined: int = join_checksums(first, second, length, powers)
+    return joined

@@ -20,7 +20,13 @@ from kafkalog.cleaning.checked_chunks import CorruptBatches
 from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.dry_run import check_keyless, check_owners
 from kafkalog.cleaning.finished_group import FinishedGroup
-from kafkalog.cleaning.group_output import GroupWriting, new_rewriter, rewrite_group
+from kafkalog.cleaning.finished_parts import FinishedParts
+from kafkalog.cleaning.group_output import (
+    GroupWriting,
+    new_reverse_pass,
+    new_rewriter,
+    rewrite_group,
+)
 from kafkalog.cleaning.joined_sources import JoinedSources, join_sources, map_joined
 from kafkalog.cleaning.record_flags import RecordFlags
 from kafkalog.cleaning.rewrite import GroupRewriter
@@ -132,8 +138,8 @@ class Cleaning:
             groups = group_segments(sources, plan.end_offset, plan.config)
         kept_corrupt = CorruptBatches() if self._run.keeps_corrupt else None
         # Mapped once, whatever is split: records keep their order, so their flags hold.
-        mapped, joined = self._map(groups, aborted, end_offset, kept_corrupt)
-        survivors = self._survivors(groups, aborted, end_offset)
+        mapped, joined, finished_parts = self._map(groups, aborted, end_offset, kept_corrupt)
+        survivors = self._survivors(groups, aborted, end_offset, finished_parts)
         splits = 0
         while True:
             stats = CleanerStats(
@@ -145,8 +151,9 @@ class Cleaning:
             if survivors is not None:
                 survivors.rewind(aborted)
             rewriter = new_rewriter(
-                self._writing, mapped, aborted, kept_corrupt=kept_corrupt, joined=joined
-            )
+                self._writing, mapped, aborted, kept_corrupt=kept_corrupt, joined=joined,
+                finished=finished_parts,
+            )  # fmt: skip
             finished: list[FinishedGroup] = []
             try:
                 self._rewrite(groups, rewriter, survivors, stats, finished)
@@ -161,6 +168,8 @@ class Cleaning:
                 groups = group_again(done, rest, plan.end_offset, plan.config)
                 aborted = AbortedTransactions(partition.segments, plan.log_start_offset)
                 splits += 1
+                # Parts are of files as they were.
+                finished_parts = None
             else:
                 return self.swap.swap([] if self._run.swap_per_group else finished, stats)
 
@@ -179,8 +188,10 @@ class Cleaning:
         aborted: AbortedTransactions,
         end_offset: int,
         kept_corrupt: CorruptBatches | None,
-    ) -> tuple[RecordFlags, JoinedSources | None]:
-        """Which records a later one of their key supersedes; the sources, if they are joined."""
+    ) -> tuple[RecordFlags, JoinedSources | None, FinishedParts | None]:
+        """Which records a later one of their key supersedes; the sources, if they are joined; what
+        is ready of them.
+        """
         plan = self.swap.plan
         joined = None
         if kept_corrupt is None and aborted.is_empty:
@@ -189,9 +200,16 @@ class Cleaning:
             found = map_joined(joined, plan.first_dirty_offset, self._budget, end_offset - 1)
             if found is not None:
                 self._check_keyless(found.keyless)
-                return found, joined
+                return found, joined, None
+        sources = [segment for group in groups for segment in group.sources]
+        if kept_corrupt is None and not plan.has_transactions and aborted.is_empty:
+            reverse = new_reverse_pass(self._writing, sources, aborted, end_offset - 1)
+            found = reverse.run()
+            if found is not None:
+                self._check_keyless(found.keyless)
+                return found, None, reverse.finished
         mapped = map_sources(
-            [segment for group in groups for segment in group.sources],
+            sources,
             plan.first_dirty_offset,
             plan.end_offset,
             aborted,
@@ -202,7 +220,7 @@ class Cleaning:
         )
         self.first_corrupt = "" if kept_corrupt is None else kept_corrupt.first
         self._check_keyless(mapped.keyless)
-        return mapped, None
+        return mapped, None, None
 
     def _rewrite(
         self,
@@ -223,15 +241,21 @@ class Cleaning:
                 self.swap.swap_one(finished[-1])
 
     def _survivors(
-        self, groups: Sequence[SegmentGroup], aborted: AbortedTransactions, end_offset: int
+        self,
+        groups: Sequence[SegmentGroup],
+        aborted: AbortedTransactions,
+        end_offset: int,
+        finished_parts: FinishedParts | None = None,
     ) -> DeepVerification | None:
-        """What is to be compared with, if that is asked for."""
+        """What is to be compared with, if that is asked for; beside the parts that are ready."""
         if not self._run.verify_deep:
             return None
         # Late: pyarrow is 24 MiB of each worker's memory, and nobody else here needs it.
         from kafkalog.cleaning.deep_verify import DeepVerification
 
-        return DeepVerification(self.swap.plan, groups, aborted, end_offset, self._budget)
+        held_bytes = 0 if finished_parts is None else finished_parts.held_bytes
+        budget = self._budget.beside(held_bytes)
+        return DeepVerification(self.swap.plan, groups, aborted, end_offset, budget)
 
     def _split(
         self, group: SegmentGroup, error: LogSegmentOffsetOverflowError

@@ -8,7 +8,7 @@ decompressed, encoded anew, compressed). The rest is the key map's, which goes t
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
@@ -35,18 +35,26 @@ _FORMS_OF_A_COMPARED_BATCH = 20
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """pool_bytes: hashed keys of the map; max_batch_bytes: the largest batch, stored or not;
+    """pool_bytes: hashed keys of the map; finished_bytes: output that waits for its turn, of the
+    same memory, while the map leaves so much; max_batch_bytes: the largest batch, stored or not;
     max_compared_bytes: the same where its records are compared (`--verify deep`); kept_bytes: of
     each array that grows with the log, before it goes to disk; most_keys: held at once when buckets
     are merged; window_records: whose marks are held at once.
     """
 
     pool_bytes: int
+    finished_bytes: int
     max_batch_bytes: int
     max_compared_bytes: int
     kept_bytes: int
     most_keys: int
     window_records: int
+
+    def beside(self, held_bytes: int) -> MemoryBudget:
+        """What is left of it while so many bytes of the map's are held for something else."""
+        pool_bytes = max(self.pool_bytes - held_bytes, 0)
+        most_keys = min(self.most_keys, _keys_at_once(pool_bytes))
+        return replace(self, pool_bytes=pool_bytes, most_keys=most_keys)
 
 
 def check_memory(memory_bytes: int) -> int:
@@ -85,14 +93,19 @@ def _budget_beside(resident_bytes: int, memory_bytes: int, max_batch_bytes: int)
     pool_bytes = max(left - _SMALL_THINGS_BYTES, _LEAST_POOL_BYTES)
     return MemoryBudget(
         pool_bytes=pool_bytes,
+        finished_bytes=memory_bytes // 5,
         max_batch_bytes=max_batch_bytes,
         max_compared_bytes=min(
             max_batch_bytes, (memory_bytes - _USUAL_BASE_BYTES) // _FORMS_OF_A_COMPARED_BATCH
         ),
         kept_bytes=max(memory_bytes // 64, _MIB),
-        most_keys=max(pool_bytes // 64, 1 << 16),
+        most_keys=_keys_at_once(pool_bytes),
         window_records=memory_bytes // 16 * 8,
     )
+
+
+def _keys_at_once(pool_bytes: int) -> int:
+    return max(pool_bytes // 64, 1 << 16)
 
 
 def _resident_bytes() -> int:

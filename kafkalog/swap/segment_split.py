@@ -24,7 +24,7 @@ from kafkalog.cleaning.checked_chunks import CLEANER_CHUNK_BYTES, check_checksum
 from kafkalog.cleaning.finished_group import fingerprint
 from kafkalog.cleaning.new_files import owner_of
 from kafkalog.cleaning.output_segment import OutputFile, OutputSegment
-from kafkalog.cleaning.rewrite import RebuiltBatches
+from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
 from kafkalog.cleaning.verify import verify_index, verify_segment
 from kafkalog.errors import LogCleaningRefusedError
 from kafkalog.format.constants import MAX_INT32

@@ -30,6 +30,7 @@ NONE_ABORTED = AbortedTransactions((), 0)
 # A pool of two blocks a bucket, and few keys at once: everything is spilled, and split.
 SMALL = MemoryBudget(
     pool_bytes=0,
+    finished_bytes=0,
     max_batch_bytes=MAX_BATCH_BYTES,
     max_compared_bytes=MAX_BATCH_BYTES,
     kept_bytes=500,
@@ -117,7 +118,7 @@ def test_nothing_is_nothing() -> None:
 def test_every_map_has_a_secret_of_its_own() -> None:
     runs = SpilledRuns(SMALL)
     one, other = KeyMap(0, 1, SMALL, runs), KeyMap(0, 1, SMALL, runs)
-    assert (one._k0, one._k1) != (other._k0, other._k1)
+    assert (one._hasher._k0, one._hasher._k1) != (other._hasher._k0, other._hasher._k1)
 
 
 def test_a_damaged_record_is_named_with_its_place() -> None:

@@ -99,10 +99,11 @@ def test_ownership_that_cannot_be_given_is_refused_before_any_work(
     before = contents(copy)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
 
-    def map_sources(*_: object) -> None:
+    def begin(*_: object) -> None:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(compact_partition, "map_sources", map_sources)
+    for name in ("join_sources", "new_reverse_pass", "map_sources"):
+        monkeypatch.setattr(compact_partition, name, begin)
     (result,) = compact(copy).results
     assert result.status == "refused"
     assert "run it as that user or as root" in result.reason

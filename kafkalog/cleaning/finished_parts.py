@@ -1,0 +1,125 @@
+"""Parts of sources that are ready to be written, in memory until the output comes to them.
+
+They are kept in blocks. When there is less memory than was thought, the block that was filled first
+goes, with its parts: these are then read and written as parts that were never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkalog.cleaning.cleaner_stats import CleanerStats
+from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
+
+_BLOCK_BYTES = 16 * 1024 * 1024
+# What is kept of the log must have so many times more room than there is, if all that is left were
+# to be kept at the same rate: what lies further to the front is superseded more often.
+_FALLS_TO = 4
+
+
+@dataclass(slots=True)
+class FinishedPart:
+    """What becomes of the bytes [start, end) of a source, which are whole batches with so many
+    `records`, and whose CRC-32C is `checksum`.
+
+    pieces: bytes and their rows, whose positions, like those of `rebuilt`, begin with 0.
+    """
+
+    start: int
+    end: int
+    records: int
+    checksum: int
+    stats: CleanerStats
+    rebuilt: RebuiltBatches
+    pieces: list[tuple[NDArray[np.uint8], NDArray[np.void]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Block:
+    data: NDArray[np.uint8]
+    used: int = 0
+    parts: list[tuple[str, FinishedPart]] = field(default_factory=list)
+
+
+class FinishedParts:
+    """Those of one partition. `add` a part, write it through `PartOutput`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._blocks: list[_Block] = []
+        self._of_source: dict[str, list[FinishedPart]] = {}
+        self._held_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    def takes(self, out_bytes: int, source_bytes: int, left_bytes: int) -> bool:
+        """Whether a part of so many bytes of a source is kept, of which `out_bytes` stay, and so
+        many of all sources are left with it.
+        """
+        room = self._most_bytes - self._held_bytes
+        return out_bytes <= room and out_bytes * left_bytes <= _FALLS_TO * room * source_bytes
+
+    def limit(self, most_bytes: int) -> None:
+        """Keep no more than so many bytes from now on."""
+        self._most_bytes = min(self._most_bytes, max(most_bytes, 0))
+        while self._blocks and self._held_bytes > self._most_bytes:
+            block = self._blocks.pop(0)
+            for path, part in block.parts:
+                self._of_source[path].remove(part)
+            self._held_bytes -= block.used
+
+    def add(self, path: str, part: FinishedPart) -> None:
+        """Keep a part, whose pieces are not here yet."""
+        if not self._blocks:
+            self._blocks.append(_Block(np.empty(0, np.uint8)))
+        self._blocks[-1].parts.append((path, part))
+        self._of_source.setdefault(path, []).append(part)
+
+    def copy(self, pieces: Sequence[memoryview]) -> NDArray[np.uint8]:
+        """The bytes of some buffers one behind the other, in a block."""
+        size = sum(len(piece) for piece in pieces)
+        if not self._blocks or self._blocks[-1].used + size > self._blocks[-1].data.size:
+            # Memory that was not written to costs nothing.
+            self._blocks.append(_Block(np.empty(max(size, _BLOCK_BYTES), np.uint8)))
+        block = self._blocks[-1]
+        start = block.used
+        for piece in pieces:
+            block.data[block.used : block.used + len(piece)] = np.frombuffer(piece, np.uint8)
+            block.used += len(piece)
+        self._held_bytes += size
+        return block.data[start : block.used]
+
+    def ranges(self, path: str) -> Iterator[tuple[int, int | None, FinishedPart | None]]:
+        """A source in order: (start, end, its part), the last end and part None."""
+        position = 0
+        for part in sorted(self._of_source.get(path, ()), key=attrgetter("start")):
+            if position < part.start:
+                yield position, part.start, None
+            yield part.start, part.end, part
+            position = part.end
+        yield position, None, None
+
+
+class PartOutput:
+    """Where a part is written to: a place among those that are kept."""
+
+    def __init__(self, parts: FinishedParts, part: FinishedPart) -> None:
+        self._parts = parts
+        self._part = part
+        self.position = 0
+
+    def append(
+        self, parts: Sequence[memoryview], rows: NDArray[np.void], *, are_sound: bool = True
+    ) -> None:
+        """As `OutputSegment.append`, of sound batches."""
+        assert are_sound, "corrupt batches are not kept here"  # noqa: S101
+        data = self._parts.copy(parts)
+        self._part.pieces.append((data, rows))
+        self.position += data.size
