@@ -18,7 +18,7 @@ from kafkalog.cli.main import report_error
 from kafkalog.cli.output import finish_output, say
 from kafkalog.cli.remote_cache import executor_settings, told_remote_cache
 from kafkalog.spark import configure_spark
-from kafkalog.spark.submitted import stderr_of_spark_submit
+from kafkalog.spark.submitted import master_of_spark_submit, stderr_of_spark_submit
 
 Tell = Callable[[str], None]
 DriverWork = Callable[[argparse.Namespace, Tell], int]
@@ -41,7 +41,8 @@ def in_session(
     settings: Mapping[str, str] | None = None,
 ) -> int:
     """`work` in a session of its own with some more settings, which is stopped behind it."""
-    builder = configure_spark(SparkSession.builder.appName(f"kafkalog {verb}"))
+    builder = SparkSession.builder.appName(f"kafkalog {verb}")
+    builder = configure_spark(builder, master=master_of_spark_submit())
     for key, value in {**(settings or {}), **executor_settings(args)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

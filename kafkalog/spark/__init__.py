@@ -1,7 +1,7 @@
 """DataFrames over Kafka's log directories: the only room that imports pyspark.
 
     from kafkalog.spark import configure_spark, create_views
-    spark = configure_spark(SparkSession.builder).getOrCreate()
+    spark = configure_spark(SparkSession.builder, master="local[*]").getOrCreate()
     create_views(spark, "/var/lib/kafka/data")
     spark.sql("SELECT topic, count(*) FROM record_offsets GROUP BY topic")
 

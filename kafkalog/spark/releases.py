@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,6 +29,7 @@ from pyspark.sql.types import StructType
 from kafkalog.errors import InvalidConfigError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import (
         DataSource,
         DataSourceReader,

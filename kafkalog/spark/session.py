@@ -3,7 +3,6 @@ source."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from kafkalog.errors import InvalidConfigError
 from kafkalog.spark.releases import HAS_FILTERS, needs, packages_conf, register_source
 from kafkalog.spark.source import KafkaLogSource, PushingSource
+from kafkalog.spark.worker_python import SCRIPT, set_worker_python
 
 # Records reach the JVM in Arrow batches our own worker wrote. Arrow checks each value it hands out
 # against its buffer's bounds, twice; without that a scan takes a third less of the JVM's time.
@@ -47,9 +47,12 @@ SESSION_CONF: dict[str, str] = {
 
 
 def configure_spark(
-    builder: SparkSession.Builder, *, packages: bool = False
+    builder: SparkSession.Builder, *, master: str | None = None, packages: bool = False
 ) -> SparkSession.Builder:
     """A builder with the settings kafkalog wants; what the caller sets afterwards wins.
+
+    With `master` also that; a builder does not tell what it was given itself, and with a local one
+    workers start sooner (`kafkalog.spark.worker_python`).
 
     With `packages` also Delta and Avro: Spark fetches their jars when its JVM starts. In a JVM that
     runs already, as under spark-submit, they come by spark_conf/packages.conf instead.
@@ -58,7 +61,10 @@ def configure_spark(
     Python workers start as `python3` unless told otherwise, which may be another Python without
     kafkalog: unless PYSPARK_PYTHON is set, they become this interpreter.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in set_worker_python(master).items():
+        builder = builder.config(f"spark.executorEnv.{name}", value)
     for key, value in (SESSION_CONF | (packages_conf() if packages else {})).items():
         builder = builder.config(key, value)
     return builder
@@ -100,7 +106,8 @@ def _check_workers(spark: SparkSession) -> None:
 def _python_without_kafkalog(command: str) -> str | None:
     """The path behind a command that starts a Python which cannot find this package."""
     path = shutil.which(command)
-    if path is None or Path(path).absolute() == Path(sys.executable).absolute():
+    own = (SCRIPT, Path(sys.executable).absolute())
+    if path is None or Path(path).absolute() in own:
         return None
     found = subprocess.run(
         [path, "-c", "from importlib.util import find_spec; print(find_spec('kafkalog') is None)"],

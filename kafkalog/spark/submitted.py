@@ -1,4 +1,4 @@
-"""The stderr of a driver that spark-submit runs.
+"""The stderr of a driver that spark-submit runs, and its master.
 
 spark-submit starts a Python driver with one pipe for stdout and stderr, and hands on what comes
 (`org.apache.spark.deploy.PythonRunner`). Whoever parses the data would find talk in it; so talk is
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 # Set by PythonRunner for the driver, which finds its JVM there.
 _PORT_OF_JVM = "PYSPARK_GATEWAY_PORT"
@@ -49,3 +49,9 @@ def stderr_of_spark_submit() -> Iterator[None]:
     jvm: Any = SparkContext._jvm
     with redirect_stderr(_StderrOfJvm(jvm.java.lang.System.err)):
         yield
+
+
+def master_of_spark_submit() -> str | None:
+    """The master that spark-submit gives the driver's session, asked within
+    `stderr_of_spark_submit`; None in a plain Python process."""
+    return SparkConf().get("spark.master") if _PORT_OF_JVM in os.environ else None

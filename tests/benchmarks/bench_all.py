@@ -53,6 +53,7 @@ FIGURES = (
     ("query",),
     ("sql",),
     ("start",),
+    ("first_query",),
     ("cost_model",),
     ("scale", "--distinct", "100000000"),
     ("group_offsets", "--spark"),

@@ -134,7 +134,7 @@ def session() -> SparkSession:
     """local[2] with Spark's Kafka source."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
-        configure_spark(SparkSession.builder.master("local[2]"))
+        configure_spark(SparkSession.builder, master="local[2]")
         .config("spark.jars", ",".join(map(str, ensure_spark_jars(KAFKA_SOURCE))))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")

@@ -91,8 +91,8 @@ def on_spark(asked: Mapping[str, str]) -> dict[str, Times]:
         return done
 
     def start() -> SparkSession:
-        builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
-        session = configure_spark(builder).getOrCreate()
+        builder = SparkSession.builder.config("spark.ui.enabled", "false")
+        session = configure_spark(builder, master="local[*]").getOrCreate()
         create_views(session, SAMPLES)
         return session
 

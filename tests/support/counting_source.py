@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 from unittest.mock import patch
 
 import numpy as np
@@ -56,7 +55,8 @@ class CountingReader(PushingReader):
 class CountingSource(PushingSource):
     """To be registered by `spark.dataSource.register`."""
 
-    _reader_class: ClassVar[type[CountingReader]] = CountingReader
+    def _reader_class(self) -> type[CountingReader]:
+        return CountingReader
 
     @classmethod
     def name(cls) -> str:
