@@ -24,9 +24,12 @@ class Cluster:
         self._work = work
         self._started: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
-        master = self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0",
-                             "--webui-port", "0")  # fmt: skip
-        del master
+        self.url = ""
+
+    def start_master(self) -> None:
+        """Returns when it says its address."""
+        self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0",
+                    "--webui-port", "0")  # fmt: skip
         self.url = self._said("master", r"(spark://127\.0\.0\.1:\d+)")
 
     def add_worker(self) -> None:
@@ -73,9 +76,10 @@ class Cluster:
 
 @contextmanager
 def standalone_cluster(work: Path, workers: int) -> Iterator[Cluster]:
-    """A cluster that is stopped at the end."""
+    """A cluster that is stopped at the end, also where it did not come up."""
     cluster = Cluster(work)
     try:
+        cluster.start_master()
         for _ in range(workers):
             cluster.add_worker()
         yield cluster
