@@ -11,11 +11,13 @@ import hashlib
 import os
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from kafkalog import __version__
 from kafkalog.errors import CodeDiffersError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _DIGEST_LETTERS = 16
 
@@ -29,7 +31,7 @@ def check_same_code(planned: str) -> None:
     """CodeDiffersError if this process does not run the code that made the plan."""
     found = code_digest()
     if found != planned:
-        raise CodeDiffersError(difference(planned, found, str(files("kafkalog"))))
+        raise CodeDiffersError(difference(planned, found, str(_package())))
 
 
 def difference(planned: str, found: str, path: str) -> str:
@@ -45,11 +47,18 @@ def difference(planned: str, found: str, path: str) -> str:
 def _digest(_process: int) -> str:
     """A forked worker looks for itself: files may have changed since its parent did."""
     digest = hashlib.sha256(__version__.encode())
-    for name, file in _files(files("kafkalog"), ""):
+    for name, file in _files(_package(), ""):
         data = file.read_bytes()
         digest.update(f"\n{name} {len(data)}\n".encode())
         digest.update(data)
     return f"{__version__} ({digest.hexdigest()[:_DIGEST_LETTERS]})"
+
+
+def _package() -> Traversable:
+    # With temporary files and random numbers, for who asks.
+    from importlib.resources import files
+
+    return files("kafkalog")
 
 
 def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:

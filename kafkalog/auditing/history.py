@@ -219,9 +219,8 @@ def write_history(
 
 def drop_older_scans(run_dir: Path, kept: Run, scope: Mapping[str, Any]) -> None:
     """Only the last run's are of use. What cannot be removed stays."""
-    runs, _ = list_runs(run_dir)
-    for run in runs:
-        if run.path != kept.path and run.facts.get("options") == scope:
-            for name in (SCANS_FILE, LOGS_FILE):
+    for name in (SCANS_FILE, LOGS_FILE):
+        for run in list_runs(run_dir, with_file=name)[0]:
+            if run.path != kept.path and run.facts.get("options") == scope:
                 with suppress(OSError):
                     (run.path / name).unlink(missing_ok=True)

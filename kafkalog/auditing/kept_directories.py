@@ -56,10 +56,10 @@ def kept_directories(run_dir: Path, scope: Mapping[str, Any]) -> KeptDirectories
     without one of this version. OSError, CorruptKeptLogsError: its file is no good.
     """
     scopes = (scope, audit_scope(scope["logDirs"], (), ()))
-    for run in reversed(list_runs(run_dir)[0]):
+    for run in reversed(list_runs(run_dir, with_file=LOGS_FILE)[0]):
         facts = run.facts
         is_own = facts.get("kind") == KIND and facts.get("options") in scopes
-        if is_own and "finished" in facts and (run.path / LOGS_FILE).exists():
+        if is_own and "finished" in facts:
             logs = read_kept_logs(run.path, code_digest())
             return KeptDirectories(logs) if logs else None
     return None

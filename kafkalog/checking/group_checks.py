@@ -96,7 +96,8 @@ def _firsts(buf: Bytes, starts: Int64s, lengths: Int64s) -> Int64s:
     told apart by a weighted sum of their bytes, and looked at in full where two have the same sum.
     """
     found = []
-    for length in np.unique(lengths).tolist():
+    # With counts: without them numpy imports its masked arrays, to see whether this is one.
+    for length in np.unique(lengths, return_counts=True)[0].tolist():
         own = np.flatnonzero(lengths == length)
         rows = buf[starts[own][:, None] + np.arange(length)]
         sums = rows @ _WEIGHTS[np.arange(length) % _WEIGHTS.size]

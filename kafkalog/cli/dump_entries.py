@@ -23,6 +23,7 @@ from kafkalog.batches.spans import decode_spans
 from kafkalog.cli.dump_json import json_lines
 from kafkalog.cli.dump_options import DumpOptions
 from kafkalog.cli.output import say, write_bytes
+from kafkalog.columns.arrow_arrays import bytes_array
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.entries import Entries, build_entries
 from kafkalog.columns.texts import join, lines_of, number_text
@@ -114,7 +115,7 @@ def dump_snapshot(path: Path, offset: int, options: DumpOptions) -> bool:
     except CorruptSnapshotError as error:
         say(str(error))
         return True
-    lines = pa.array([_snapshot_line(entry) for entry in found], pa.binary())
+    lines = bytes_array([_snapshot_line(entry) for entry in found])
     numbers = _columns(found, ProducerEntry, _PRODUCER_COLUMNS)
     _put(path, "producer_snapshot", offset, lines, options, numbers)
     return False

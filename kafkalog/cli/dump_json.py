@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkalog.cli.dump_options import DumpOptions
+from kafkalog.columns.arrow_arrays import bytes_scalar, number_values
 from kafkalog.columns.texts import (
     JSON_ESCAPES,
     bool_text,
@@ -20,7 +20,7 @@ from kafkalog.columns.texts import (
     quoted,
 )
 
-_NULL = pa.scalar(b"null", pa.binary())
+_NULL = bytes_scalar(b"null")
 
 
 def json_lines(kind: str, batch: pa.RecordBatch, options: DumpOptions) -> pa.Array:
@@ -59,6 +59,6 @@ def _headers_text(column: pa.Array, options: DumpOptions) -> pa.Array:
     keys = quoted(escape(pairs.field("key").cast(pa.binary()), JSON_ESCAPES))
     values = pc.coalesce(quoted(options.bytes_text(pairs.field("value"))), _NULL)
     items = join(b'{"key": ', keys, b', "value": ', values, b"}")
-    offsets = np.asarray(column.offsets)
+    offsets = number_values(column.offsets)
     lists = join(b"[", join_lists(items, offsets), b"]")
-    return pc.if_else(pc.is_valid(column), lists, pa.scalar(None, pa.binary()))
+    return pc.if_else(pc.is_valid(column), lists, bytes_scalar(None))

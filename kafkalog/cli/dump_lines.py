@@ -20,7 +20,7 @@ from kafkalog.batches import batch_table
 from kafkalog.batches.gathering import decode_header_spans
 from kafkalog.cli.dump_decoders import DECODERS
 from kafkalog.cli.dump_options import DumpOptions
-from kafkalog.columns.arrow_arrays import binary_array
+from kafkalog.columns.arrow_arrays import binary_array, bool_array, bytes_array, bytes_scalar
 from kafkalog.columns.batches import codec_names
 from kafkalog.columns.records import RecordArrays
 from kafkalog.columns.texts import (
@@ -85,14 +85,16 @@ def _batch_heads(rows: Rows) -> pa.Array:
         b" isControl: ", bool_text(batch_table.is_control(rows)),
         b" deleteHorizonMs: ",
         pc.if_else(
-            pa.array(batch_table.has_delete_horizon(rows)),
+            bool_array(batch_table.has_delete_horizon(rows)),
             join(b"OptionalLong[", horizons, b"]"),
-            pa.scalar(b"OptionalLong.empty", pa.binary()),
+            bytes_scalar(b"OptionalLong.empty"),
         ),
     )  # fmt: skip
     if not legacy.any():
         return heads
-    return pc.if_else(pa.array(legacy), join(b"offset: ", number_text(rows["last_offset"])), heads)
+    return pc.if_else(
+        bool_array(legacy), join(b"offset: ", number_text(rows["last_offset"])), heads
+    )
 
 
 def record_lines(
@@ -156,10 +158,10 @@ def _contents(a: RecordArrays, options: DumpOptions) -> list[pa.Array | pa.Scala
         keys, shown = _decoded(a, keys, values, options)
     else:
         keys, shown = options.key_text(keys), options.value_text(values)
-    indent: pa.Scalar | pa.Array = pa.scalar(b" ", pa.binary())
+    indent: pa.Scalar | pa.Array = bytes_scalar(b" ")
     payload = indent
     if not options.metadata:
-        first = pa.scalar(b"| ", pa.binary())
+        first = bytes_scalar(b"| ")
         indent, payload = first, pc.if_else(pc.is_valid(keys), indent, first)
     parts = [
         join_unless_null(indent, b"key: ", keys),
@@ -169,8 +171,8 @@ def _contents(a: RecordArrays, options: DumpOptions) -> list[pa.Array | pa.Scala
     is_control = a.of_batch(batch_table.is_control(a.rows))
     if not is_control.any():
         return parts
-    nothing = pa.scalar(None, pa.binary())
-    return [pc.if_else(pa.array(is_control), nothing, part) for part in parts]
+    nothing = bytes_scalar(None)
+    return [pc.if_else(bool_array(is_control), nothing, part) for part in parts]
 
 
 def _headers(a: RecordArrays, options: DumpOptions) -> list[pa.Array]:
@@ -182,7 +184,7 @@ def _headers(a: RecordArrays, options: DumpOptions) -> list[pa.Array]:
     values = binary_array(a.buf, spans.value_starts, spans.value_lengths)
     pairs = join(keys, join_unless_null(b"=", options.bytes_text(values)))
     lists = join(b" headers: [", join_lists(pairs, spans.list_offsets), b"]")
-    return [pc.if_else(pa.array(counts > 0), lists, pa.scalar(None, pa.binary()))]
+    return [pc.if_else(bool_array(counts > 0), lists, bytes_scalar(None))]
 
 
 def _control_texts(a: RecordArrays) -> pa.Array:
@@ -201,7 +203,7 @@ def _control_texts(a: RecordArrays) -> pa.Array:
         else:
             fields = decode_kraft_control(kind, value)
             texts[r] = f" {_KRAFT_NAMES[kind]}{json.dumps(fields, separators=(',', ':'))}".encode()
-    return pa.array(texts, pa.binary())
+    return bytes_array(texts)
 
 
 def _decoded(
@@ -223,7 +225,7 @@ def _decoded(
 
 
 def _text_array(texts: Sequence[str | None]) -> pa.Array:
-    return pa.array([None if text is None else text.encode() for text in texts], pa.binary())
+    return bytes_array([None if text is None else text.encode() for text in texts])
 
 
 def _bytes(a: RecordArrays, part: str, r: int) -> bytes | None:

@@ -23,6 +23,7 @@ from kafkalog.cli.dump_json import json_lines
 from kafkalog.cli.dump_lines import batch_lines, record_lines
 from kafkalog.cli.dump_options import TEXT, DumpOptions
 from kafkalog.cli.output import say, write_bytes
+from kafkalog.columns.arrow_arrays import number_array
 from kafkalog.columns.batches import BatchArrays, build_batches
 from kafkalog.columns.column import arrow_schema
 from kafkalog.columns.places import SegmentPlace
@@ -234,7 +235,7 @@ def _interleaved(
     order = np.empty(len(batches) + len(records), np.int64)
     order[np.arange(len(batches)) + ends - counts] = np.arange(len(batches))
     order[np.arange(len(records)) + indexes + 1] = len(batches) + np.arange(len(records))
-    return pa.concat_arrays([batches, records]).take(pa.array(order))
+    return pa.concat_arrays([batches, records]).take(number_array(order))
 
 
 def _legacy_checksums(

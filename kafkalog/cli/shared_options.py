@@ -189,7 +189,9 @@ SHARED_OPTIONS = (
     Option(
         "--workers", "N", "worker processes (default: one per core)",
         ("bucket", "compact", "compare", "digest", "recover", "verify", "audit"), parse_count,
-        does_there={"verify": "worker processes (default: one per core, none for small logs)"},
+        does_there=dict.fromkeys(
+            ("compact", "verify"), "worker processes (default: one per core, none for small logs)"
+        ),
     ),
     Option(
         "--run-dir", "DIR",

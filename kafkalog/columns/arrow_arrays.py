@@ -8,6 +8,7 @@ batches do not touch new pages each time.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,8 @@ import pyarrow as pa
 from kafkalog.batches.gathering import gather_spans, measure_spans
 from kafkalog.columns.column import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, TIMESTAMP
 from kafkalog.columns.schemas import HEADERS
+from kafkalog.errors import RecordTooLargeError
+from kafkalog.format.constants import MAX_INT32
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -121,6 +124,22 @@ def text_array(buf: Bytes, starts: Int64s, lengths: Int32s) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
+def bytes_array(values: Sequence[bytes | None]) -> pa.Array:
+    """Byte strings of Python by buffers, None as null. RecordTooLargeError past 2 GiB."""
+    ends = np.cumsum([0, *(len(value or b"") for value in values)], dtype=np.int64)
+    if ends[-1] > MAX_INT32:
+        raise RecordTooLargeError(f"{ends[-1]} bytes of text, the limit is {MAX_INT32}")
+    data = pa.py_buffer(b"".join(value or b"" for value in values))
+    valid = np.array([value is not None for value in values], np.bool_)
+    buffers = [_bitmap(valid), pa.py_buffer(ends.astype(np.int32)), data]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def bytes_scalar(value: bytes | None) -> pa.Scalar:
+    """One of them."""
+    return bytes_array([value])[0]
+
+
 def constant_array(value: object, type_: pa.DataType, n: int) -> pa.Array:
     """`n` times the same value (None: null); long ones are cut from a cached array."""
     capacity = max(1024, 1 << (n - 1).bit_length()) if n else 1024
@@ -146,9 +165,7 @@ def _array_of_one(value: object, type_: pa.DataType) -> pa.Array:
     """By buffers: of an object of Python's Arrow makes it by way of pandas, which a process that
     reads a few records would import for that alone."""
     if isinstance(value, str) and type_ == pa.string():
-        text = value.encode()
-        ends = np.array([0, len(text)], np.int32)
-        return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(ends), pa.py_buffer(text)])
+        return bytes_array([value.encode()]).view(type_)
     if isinstance(value, int) and pa.types.is_signed_integer(type_):
         number = value.to_bytes(type_.bit_width // 8, sys.byteorder, signed=True)
         return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(number)])

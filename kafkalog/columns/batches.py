@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkalog.batches import batch_table
-from kafkalog.columns.arrow_arrays import bool_array, constant_array, number_array
+from kafkalog.columns.arrow_arrays import bool_array, bytes_array, constant_array, number_array
 from kafkalog.columns.places import MOST_ERROR_BYTES, SegmentPlace
 from kafkalog.columns.schemas import BATCHES, ERROR_BYTES, ERROR_LENGTH
 from kafkalog.format.constants import CompressionType
@@ -107,7 +107,7 @@ _BUILDERS: dict[str, Callable[[BatchArrays], pa.Array]] = {
     "baseTimestampMs": _field("base_timestamp"),
     "maxTimestampMs": _field("max_timestamp"),
     "timestampType": lambda a: number_array(batch_table.timestamp_types(a.rows).astype(np.int32)),
-    "codec": lambda a: pa.array(codec_names(a.rows), pa.string()),
+    "codec": lambda a: bytes_array([n.encode() for n in codec_names(a.rows)]).view(pa.string()),
     "magic": _field("magic"),
     "sizeInBytes": _field("size_in_bytes"),
     "position": _field("position"),

@@ -17,13 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkalog.columns.arrow_arrays import bool_array, bytes_array, bytes_scalar, number_array
 from kafkalog.errors import RecordTooLargeError
 from kafkalog.format.constants import MAX_INT32
 from kafkalog.format.redaction import redacted
 
 Bytes = npt.NDArray[np.uint8]
 
-_EMPTY = pa.scalar(b"", pa.binary())
+_EMPTY = bytes_scalar(b"")
 _BACKSLASH = ord("\\")
 _BLANK = ord(" ")
 _FEW_KINDS = 6
@@ -75,23 +76,21 @@ JSON_ESCAPES = Escapes.of(
 
 def number_text(values: npt.NDArray[np.generic] | pa.Array) -> pa.Array:
     """Integers in decimal; nulls stay."""
-    array = values if isinstance(values, pa.Array) else pa.array(np.ascontiguousarray(values))
+    array = values if isinstance(values, pa.Array) else number_array(values)
     return array.cast(pa.string()).cast(pa.binary())
 
 
 def bool_text(values: npt.NDArray[np.bool_] | pa.Array) -> pa.Array:
     """`true` and `false`; nulls stay."""
-    array = values if isinstance(values, pa.Array) else pa.array(values)
-    yes, no = (pa.scalar(text, pa.binary()) for text in (b"true", b"false"))
-    return pc.if_else(array, yes, no)
+    array = values if isinstance(values, pa.Array) else bool_array(values)
+    return pc.if_else(array, bytes_scalar(b"true"), bytes_scalar(b"false"))
 
 
 def choice_text(texts: list[str], indexes: npt.NDArray[np.integer]) -> pa.Array | pa.Scalar:
     """texts[i] for each index; one scalar where all are the same."""
     if len(set(texts)) == 1:
-        return pa.scalar(texts[0].encode(), pa.binary())
-    encoded = pa.array([text.encode() for text in texts], pa.binary())
-    return encoded.take(pa.array(np.ascontiguousarray(indexes)))
+        return bytes_scalar(texts[0].encode())
+    return bytes_array([text.encode() for text in texts]).take(number_array(indexes))
 
 
 def join(*parts: pa.Array | pa.Scalar | bytes) -> pa.Array:
@@ -111,8 +110,8 @@ def quoted(text: pa.Array) -> pa.Array:
 
 def join_lists(items: pa.Array, list_offsets: npt.NDArray[np.int32]) -> pa.Array:
     """Items of each list with commas between them."""
-    offsets = pa.array(np.ascontiguousarray(list_offsets), pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, items), pa.scalar(b",", pa.binary()))
+    lists = pa.ListArray.from_arrays(number_array(list_offsets), items)
+    return pc.binary_join(lists, bytes_scalar(b","))
 
 
 def escape(array: pa.Array, escapes: Escapes) -> pa.Array:
@@ -181,7 +180,7 @@ def digest_text(array: pa.Array) -> pa.Array:
     """A short digest of each row's bytes (SHA-256), the same for the same bytes."""
     encoded = array.dictionary_encode()
     digests = [redacted(data).encode() for data in encoded.dictionary.to_pylist()]
-    return pa.array(digests, pa.binary()).take(encoded.indices)
+    return bytes_array(digests).take(encoded.indices)
 
 
 def lines_of(array: pa.Array) -> memoryview:
@@ -192,7 +191,7 @@ def lines_of(array: pa.Array) -> memoryview:
 
 
 def _join(parts: tuple[Any, ...], null_handling: str) -> pa.Array:
-    arguments = [pa.scalar(p, pa.binary()) if isinstance(p, bytes) else p for p in parts]
+    arguments = [bytes_scalar(p) if isinstance(p, bytes) else p for p in parts]
     return pc.binary_join_element_wise(
         *arguments, _EMPTY, null_handling=null_handling, null_replacement=b""
     )

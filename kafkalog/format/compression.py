@@ -19,7 +19,6 @@ import struct
 import threading
 import zlib
 
-import cramjam
 import lz4.block
 import lz4.frame
 import zstandard
@@ -143,6 +142,8 @@ def decompress_snappy_block(block: memoryview, out: memoryview) -> int:
 
     -1 if it does not decompress, or needs more room than that: `decompress_parts` says why.
     """
+    import cramjam  # late, as below
+
     try:
         return cramjam.snappy.decompress_raw_into(block, out)
     except (cramjam.DecompressionError, ValueError):
@@ -206,9 +207,12 @@ def _compress_gzip(data: memoryview) -> bytes:
 
 
 # -- snappy --------------------------------------------------------------------------------------
+# cramjam has many codecs, and takes a fiftieth of a short command to import: few have snappy.
 
 
 def _decompress_snappy(data: memoryview, max_bytes: int) -> list[bytes | memoryview]:
+    import cramjam
+
     parts: list[bytes | memoryview] = []
     total = 0
     for block in scan_xerial(data):
@@ -230,6 +234,8 @@ def _decompress_snappy(data: memoryview, max_bytes: int) -> list[bytes | memoryv
 
 
 def _compress_snappy(data: memoryview) -> bytes:
+    import cramjam
+
     parts: list[bytes | memoryview] = [XERIAL_HEADER]
     # Blocks of the size that snappy-java writes, each with its length in front.
     for start in range(0, len(data), SNAPPY_BLOCK_BYTES):

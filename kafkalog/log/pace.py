@@ -19,8 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.sharedctypes import RawArray
-from typing import Any
+from mmap import mmap
 
 # Shorter waits are added up: a system sleeps no shorter than this with any precision.
 SHORTEST_WAIT_S = 0.005
@@ -63,7 +62,7 @@ _current: Pace | None = None
 # A number for each process, by its id: nobody waits for another one, and where two have the same
 # one a count may get lost, of some 100,000.
 _COUNTS = 256
-_counts: Any = None
+_counts: memoryview[int] | None = None
 
 
 def spend(size: int) -> None:
@@ -95,7 +94,8 @@ def counting() -> Iterator[Callable[[], int]]:
     says how many bytes so far.
     """
     global _counts
-    before, _counts = _counts, RawArray("q", _COUNTS)
+    # Of no file: memory that forks have in common.
+    before, _counts = _counts, memoryview(mmap(-1, 8 * _COUNTS)).cast("q")
     own = _counts
     try:
         yield lambda: sum(own)

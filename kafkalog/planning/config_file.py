@@ -13,7 +13,6 @@ with a dot in its name needs its quotes, as `"*"` does.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -38,6 +37,9 @@ def parse_config_file(data: bytes, path: str | None = None) -> dict[str, dict[st
 
 def parse_declared_settings(data: bytes, path: str | None = None) -> dict[str, dict[str, str]]:
     """The same for any setting of a topic, whether this package knows what it does or not."""
+    # With its patterns, for who has such a file.
+    import tomllib
+
     try:
         document = tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from kafkalog.remote.cache import Block, cache_bytes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # A connection of a store sends some ten MB a second, so the rate is what is asked for at once.
 _THREADS = 12
@@ -75,4 +78,7 @@ class ReadingAhead:
 @lru_cache(maxsize=1)
 def _threads(_process: int) -> ThreadPoolExecutor:
     """Those of this process: they do not come with a fork."""
+    # With logging and queues, for who reads remote storage.
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="kafkalog-ahead")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,6 +18,9 @@ def side_by_side(call: Callable[[T], R], items: Iterable[T]) -> list[R]:
     wanted = list(items)
     if len(wanted) < 2:
         return [call(item) for item in wanted]
+    # With logging and queues, for who asks a store.
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as threads:
         coming = [threads.submit(call, item) for item in wanted]
         try:

@@ -7,16 +7,17 @@ that `work` raises in a fork is raised here as well, by doing the share again.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, zip_longest
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from kafkalog.resources import process_pool
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,6 +57,9 @@ class _Fork:
     def __init__(
         self, work: Callable[[Sequence[Item]], Sequence[Result]], share: Sequence[Item]
     ) -> None:
+        # With sockets and temporary files, for who has that many items.
+        import multiprocessing
+
         self._again = partial(work, share)
         self._coming, sender = multiprocessing.Pipe(duplex=False)
         context = multiprocessing.get_context("fork")

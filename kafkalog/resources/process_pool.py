@@ -9,13 +9,10 @@ partition is resolved by whoever looks next.
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import TypeVar
 
@@ -47,6 +44,11 @@ def in_processes(
     if workers <= 1:
         yield from map(work, tasks)
         return
+    # With sockets, queues and logging, for who has work for several.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
     pool = ProcessPoolExecutor(
         workers,
         multiprocessing.get_context(start_method()),

@@ -126,13 +126,18 @@ def open_run(run_dir: Path, run_id: str) -> Run:
     return Run(path, facts)
 
 
-def list_runs(run_dir: Path) -> tuple[list[Run], list[str]]:
-    """All runs, the oldest first, and why the others cannot be read. None without a run dir."""
+def list_runs(run_dir: Path, *, with_file: str | None = None) -> tuple[list[Run], list[str]]:
+    """All runs, the oldest first, and why the others cannot be read. None without a run dir.
+
+    `with_file`: only those that have such a file; the others are not opened.
+    """
     if not run_dir.is_dir():
         return [], []
     runs, problems = [], []
     for entry in sorted(run_dir.iterdir()):
         if _RUN_ID.fullmatch(entry.name) and entry.is_dir():
+            if with_file is not None and not (entry / with_file).exists():
+                continue
             if not any((entry / name).exists() for name in (RUN_FILE, JOURNAL_FILE)):
                 continue  # it was cut off before it began
             try:

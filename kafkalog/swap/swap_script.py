@@ -12,7 +12,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 from kafkalog.swap.output_dir import FileDigest, WrittenGroup
 from kafkalog.swap.steps import Step, swap_steps
@@ -68,6 +67,9 @@ def swap_script(
             for number, each in enumerate(log_dirs)
         ),
     }
+    # With temporary files and random numbers, for who wants a script.
+    from importlib.resources import files
+
     template = files("kafkalog.swap").joinpath("swap_template.sh").read_text("utf-8")
     # In one pass: a path may look like one of the names.
     return os.fsencode(re.sub("@([A-Z_]+)@", lambda found: values[found[1]], template))
