@@ -22,9 +22,12 @@ from kafkalog.auditing.request import AuditRequest, AuditTask
 from kafkalog.auditing.scenarios import Scenario, times_from
 from kafkalog.auditing.signs_of_life import SignsOfLife
 from kafkalog.auditing.sound_logs import SoundLogs
+from kafkalog.auditing.sound_partitions import SoundPartition
 from kafkalog.checking.finding import Finding
+from kafkalog.contents.header_contents import MOST_SLICES
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import NO_PARTITION
+from kafkalog.log.small_group import Moment
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 
@@ -124,6 +127,8 @@ def _judged_by_numbers(
             rest.append(task)
         else:
             done[audited.path] = audited
+            if isinstance(audited, SoundPartition) and audited.path in kept.read_now:
+                audited.note_reading()
     return done, rest
 
 
@@ -145,7 +150,8 @@ def open_audit(request: AuditRequest, kept: KeptScans | None = None) -> OpenedAu
     """Look at all directories, read the settings, and see what is asked for; arguments and errors
     as above.
     """
-    everything = request.open_all(kept)
+    small = None if kept is None else kept.small_logs(_moment(request))
+    everything = request.open_all(kept, small)
     found = request.select(everything)
     settings = request.read_settings(everything)
     tasks = AuditTasks(request, everything, settings, kept)
@@ -157,6 +163,11 @@ def open_audit(request: AuditRequest, kept: KeptScans | None = None) -> OpenedAu
         tasks.signs,
         [each for each in found if len(settings.replicas(each) or ()) > 1],
     )
+
+
+def _moment(request: AuditRequest) -> Moment:
+    """Numbers hold for logs of these settings, and of others the logs are read by themselves."""
+    return Moment(request.now_ms, request.config.producer_id_expiration_ms, MOST_SLICES)
 
 
 def _problems(everything: LogInventory) -> Iterator[Finding]:

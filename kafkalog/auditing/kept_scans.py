@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -28,6 +27,7 @@ from kafkalog.auditing.known_scan import UNREADABLE
 from kafkalog.auditing.packed_text import pack_text, unpack_text
 from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
 from kafkalog.auditing.sound_facts import SoundFacts, sound_directory
+from kafkalog.auditing.sound_partitions import SoundPartition
 from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
 from kafkalog.log.kept_logs import (
@@ -39,10 +39,13 @@ from kafkalog.log.kept_logs import (
     NamedLogs,
     SegmentNumbers,
     SliceNumbers,
+    joined_logs,
     read_kept_logs,
     write_kept_logs,
 )
 from kafkalog.log.known_directory import KnownDirectory, known_directory
+from kafkalog.log.small_group import Moment
+from kafkalog.log.small_logs import SmallLogs
 
 SCANS_FILE = "scans.parquet"
 _ROWS_AT_ONCE = 512
@@ -57,8 +60,9 @@ _COMPRESSION = {"path": "zstd", "digest": "none", "directory": "none", "scan": "
 
 
 class KeptScans(Mapping[str, KnownDirectory]):
-    """What a run kept: what was seen of each partition directory, by its path. `logs`: of those
-    that nothing is wrong with; `run_path`: where the files are.
+    """What a run kept: what was seen of each partition directory, by its path; and of small logs
+    that it did not know what this run has read of many at once (`small_logs`). `read_now`: these;
+    `run_path`: where the files are, None once they are not all.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class KeptScans(Mapping[str, KnownDirectory]):
         table: pa.Table | None = None,
         run_path: Path | None = None,
     ) -> None:
-        self.logs = KeptLogs() if logs is None else logs
+        self._logs = KeptLogs() if logs is None else logs
+        self._small: SmallLogs | None = None
+        self.read_now: frozenset[str] = frozenset()
         self.run_path = run_path
         # In one piece: taking rows out of many pieces puts these together each time.
         self._table = (table_of((), _SCHEMA) if table is None else table).combine_chunks()
@@ -82,7 +88,25 @@ class KeptScans(Mapping[str, KnownDirectory]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
 
-    @cached_property
+    @property
+    def logs(self) -> KeptLogs:
+        """Of the logs that nothing is wrong with."""
+        if self._small is not None and (found := self._small.found):
+            self._logs = joined_logs(self._logs, found)
+            self.read_now |= {path for some in found for path in some.paths}
+            found.clear()
+            self.run_path = None
+        return self._logs
+
+    def small_logs(self, moment: Moment) -> SmallLogs:
+        """What reads those that are not known; what it has found by then is in `logs`."""
+        self._small = SmallLogs(self._knows, moment)
+        return self._small
+
+    def _knows(self, path: str, digest: str) -> bool:
+        return self._has_seen(self._logs, path, digest)
+
+    @property
     def _paths(self) -> dict[str, None]:
         return dict.fromkeys((*self.logs.paths, *self._places))
 
@@ -103,8 +127,11 @@ class KeptScans(Mapping[str, KnownDirectory]):
 
     def has_seen(self, path: str, digest: str) -> bool:
         """Whether a directory with this digest was seen there."""
-        if (place := self.logs.place(path)) is not None:
-            return digest != "" and self.logs.digest(place) == digest
+        return self._has_seen(self.logs, path, digest)
+
+    def _has_seen(self, logs: KeptLogs, path: str, digest: str) -> bool:
+        if (place := logs.place(path)) is not None:
+            return digest != "" and logs.digest(place) == digest
         text = self._places.get(path)
         return text is not None and digest != "" and self._digests[text] == digest
 
@@ -144,7 +171,7 @@ class NextScans:
 
     def add(self, audited: AuditedPartition, inventory: PartitionInventory) -> AuditedPartition:
         """Take the partition's scan; the partition without it."""
-        if audited.is_carried:
+        if audited.is_carried or isinstance(audited, SoundPartition):
             self._holding.append(audited.path)
         if not audited.scan:
             return audited

@@ -137,7 +137,7 @@ class AuditTask:
     @property
     def segments_to_read(self) -> int:
         """How much work it is: of an unchanged directory, if records are not asked for, none."""
-        is_known = self.is_unchanged and not self.reads_records
+        is_known = self.is_unchanged and self.known != b"" and not self.reads_records
         return 0 if is_known else len(self.partition.segments)
 
     @property

@@ -231,6 +231,11 @@ class SoundPartition(AuditedPartition):
         object.__setattr__(self, "findings", findings)
         return self
 
+    def note_reading(self) -> None:
+        """Its numbers are of this run, not of an earlier one."""
+        object.__setattr__(self, "is_carried", False)
+        object.__setattr__(self, "carried_segments", 0)
+
     @property
     def segments(self) -> tuple[SegmentStatistics, ...]:
         return self.group.statistics(self.number, self.path)

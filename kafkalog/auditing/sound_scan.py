@@ -15,6 +15,7 @@ from kafkalog.contents.header_contents import HeaderContents
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.errors import KafkaLogError
 from kafkalog.format.constants import MAX_INT64
+from kafkalog.log.disk_traces import all_agree
 from kafkalog.log.index_condition import INDEX_CONDITIONS, OffsetIndexEnd, time_index_state
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
 from kafkalog.log.kept_logs import NONE, LogNumbers, SegmentNumbers
@@ -79,20 +80,9 @@ def _is_sound_directory(partition: PartitionInventory) -> bool:
 
 
 def _ends_as_all_say(partition: PartitionInventory, log: KnownLog) -> bool:
-    """Whether it begins and ends where every line of a checkpoint, the leader epochs and the
-    producer snapshots have it, and all of it is replicated.
-    """
-    lines, epochs = partition.checkpoints, log.files.epochs
     start, end = partition.segments[0].base_offset, partition.log_end_offset
-    return (
-        lines.cleaner is None
-        and partition.log_start_offset == start
-        and lines.high_watermark == end
-        and (lines.recovery_point is None or 0 <= lines.recovery_point <= end)
-        and (lines.log_start == start if lines.log_start is not None else True)
-        and (not epochs or (epochs[0][1] >= 0 and epochs[-1][1] <= end))
-        and not (epochs and lines.log_start is None and epochs[0][1] < start)
-        and max(partition.snapshot_offsets, default=end) <= end
+    return partition.log_start_offset == start and all_agree(
+        partition.checkpoints, log.files.epochs, partition.snapshot_offsets, start=start, end=end
     )
 
 

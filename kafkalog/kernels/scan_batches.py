@@ -70,7 +70,7 @@ def _all_zero(buf: U8Array, pos: int, end: int) -> bool:
 
 
 @inlined
-def _copy_header(buf: U8Array, pos: int, rows_out: RowArray, b: int) -> None:
+def copy_header(buf: U8Array, pos: int, rows_out: RowArray, b: int) -> None:
     base_offset = read_i64(buf, pos + _BASE_OFFSET)
     rows_out[b]["base_offset"] = base_offset
     rows_out[b]["last_offset"] = base_offset + read_i32(buf, pos + _LAST_OFFSET_DELTA)
@@ -114,7 +114,7 @@ def _copy_legacy(buf: U8Array, pos: int, magic: int, rows_out: RowArray, b: int)
 
 
 @inlined
-def _check_entry(buf: U8Array, pos: int, end: int, file_end: int) -> tuple[int, int]:
+def check_entry(buf: U8Array, pos: int, end: int, file_end: int) -> tuple[int, int]:
     """(status, bytes of the entry at `pos`); (OK, 0) where its header is not in hand.
 
     The order of these checks is the order of Kafka's: each of them decides alone, and what is
@@ -169,7 +169,7 @@ def scan_batches(
     """
     count = 0
     while pos < file_end:
-        code, size = _check_entry(buf, pos, end, file_end)
+        code, size = check_entry(buf, pos, end, file_end)
         if code != status.OK:
             return count, code, pos
         # Not in hand: the next call begins here.
@@ -180,7 +180,7 @@ def scan_batches(
         # The magic byte is at the same place in all three layouts, and says which one it is.
         magic = I64(buf[pos + _MAGIC])
         if magic == _MAGIC_V2:
-            _copy_header(buf, pos, rows_out, count)
+            copy_header(buf, pos, rows_out, count)
         else:
             _copy_legacy(buf, pos, magic, rows_out, count)
         rows_out[count]["position"] = I64(pos + file_position)

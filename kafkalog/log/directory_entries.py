@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from kafkalog.native.directory_entries import (
 # Some ten thousand entries are held at a time.
 DIRECTORIES_AT_ONCE = 1024
 _WORD = (1 << 64) - 1
+_NS = 1_000_000_000
 
 # Of a file its name, size, modification time, inode, and time of any change.
 LookedAt: TypeAlias = tuple[bytes, int, int, int, int]
@@ -52,18 +53,32 @@ def look_at_one(path: str) -> list[LookedAt] | None:
     names, ends = listed.names.tobytes(), listed.name_ends.tolist()
     return [
         (names[start:end], size, mtime_ns, inode, ctime_ns)
-        for start, end, (_, size, mtime_ns, ctime_ns, inode) in zip(
+        for start, end, (_, size, mtime_ns, ctime_ns, inode, _) in zip(
             [0, *ends], ends, numbers.tolist(), strict=False
         )
     ]
 
 
-def directory_digests(paths: Sequence[str]) -> Iterator[str]:
+class SeenDirectories(NamedTuple):
+    """What lies in some directories, with a digest of each."""
+
+    paths: Sequence[str]
+    listed: Listed
+    digests: Sequence[str]
+
+
+def directory_digests(
+    paths: Sequence[str], see: Callable[[SeenDirectories], None] | None = None
+) -> Iterator[str]:
     """Of each directory what `known_directory.directory_digest` gives, empty as well where the look
-    failed; so many at once as are held.
+    failed; so many at once as are held. `see` is shown them.
     """
     for first in range(0, len(paths), DIRECTORIES_AT_ONCE):
-        yield from digests_of(look_into(paths[first : first + DIRECTORIES_AT_ONCE]))
+        own = paths[first : first + DIRECTORIES_AT_ONCE]
+        seen = SeenDirectories(own, listed := look_into(own), [*digests_of(listed)])
+        if see is not None:
+            see(seen)
+        yield from seen.digests
 
 
 def digests_of(listed: Listed) -> Iterator[str]:
@@ -117,4 +132,4 @@ def _scanned(path: bytes) -> list[tuple[bytes, os.stat_result]]:
 def _numbers(stat: os.stat_result) -> list[int]:
     # Times of years that 64 bits of nanoseconds do not reach wrap around, as they do in C.
     kind, times = stat.st_mode >> 12, (stat.st_mtime_ns & _WORD, stat.st_ctime_ns & _WORD)
-    return [kind, stat.st_size, *times, stat.st_ino]
+    return [kind, stat.st_size, *times, stat.st_ino, (stat.st_mtime_ns // _NS) & _WORD]

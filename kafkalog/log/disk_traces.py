@@ -38,7 +38,7 @@ from kafkalog.format.transaction_index import (
     parse_transaction_index,
 )
 from kafkalog.log.index_tail import read_index_tail
-from kafkalog.log.inventory import PartitionInventory, PartitionKind
+from kafkalog.log.inventory import PartitionCheckpoints, PartitionInventory, PartitionKind
 from kafkalog.log.log_dir_files import is_clean_stop
 from kafkalog.log.retention_facts import read_leader_epochs
 from kafkalog.log.small_files import read_small_file, size_of
@@ -115,6 +115,28 @@ def read_traces(
         first_epoch_offset=epochs[0][1] if epochs else None,
         closed_at=closed_at,
         ends=tuple(ends),
+    )
+
+
+def all_agree(
+    lines: PartitionCheckpoints,
+    epochs: Sequence[EpochEntry],
+    snapshot_offsets: Sequence[int],
+    *,
+    start: int,
+    end: int,
+) -> bool:
+    """Whether a log that was never cleaned begins and ends where every line of a checkpoint, the
+    leader epochs and the producer snapshots have it, and all of it is replicated.
+    """
+    return (
+        lines.cleaner is None
+        and lines.high_watermark == end
+        and (lines.recovery_point is None or 0 <= lines.recovery_point <= end)
+        and (lines.log_start == start if lines.log_start is not None else True)
+        and (not epochs or (epochs[0][1] >= 0 and epochs[-1][1] <= end))
+        and not (epochs and lines.log_start is None and epochs[0][1] < start)
+        and max(snapshot_offsets, default=end) <= end
     )
 
 

@@ -139,6 +139,11 @@ class NamedLogs(NamedTuple):
     digests: Sequence[str]
     columns: LogColumns
 
+    def chosen(self, numbers: Sequence[int]) -> NamedLogs:
+        """Some of them."""
+        logs = KeptLogs(_packed([self]))
+        return logs.named(numbers)
+
 
 class KeptLogs:
     """The logs of a run, by the path of their directory."""
@@ -326,6 +331,13 @@ def write_kept_logs(run_path: Path, code: str, logs: Sequence[NamedLogs]) -> Non
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, (1, 0), allow_pickle=False)
+
+
+def joined_logs(known: KeptLogs, read: Sequence[NamedLogs]) -> KeptLogs:
+    """Those that are known, and what was read just now, which counts where both have a log."""
+    paths = {path for some in read for path in some.paths}
+    others = [place for place, path in enumerate(known.paths) if path not in paths]
+    return KeptLogs(_packed([known.named(others), *read]))
 
 
 def _packed(logs: Sequence[NamedLogs]) -> dict[str, NDArray[np.generic]]:

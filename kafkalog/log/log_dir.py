@@ -17,9 +17,10 @@ import glob
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkalog.errors import InvalidConfigError, KafkaLogError, LogChangedError
 from kafkalog.format.file_names import (
@@ -45,6 +46,9 @@ from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
 from kafkalog.remote.side_by_side import side_by_side
 from kafkalog.remote.stores import bucket_uri, local_path
 
+if TYPE_CHECKING:
+    from kafkalog.log.small_logs import SmallLogs
+
 # How the problem of a partition begins that was given by a link.
 BY_LINK = "given by a link"
 # How a problem of a directory with another name begins, behind its path.
@@ -63,12 +67,14 @@ def open_log_dir(
     known: Mapping[str, KnownDirectory] | None = None,
     reads_buckets: bool = True,
     share: Share | None = None,
+    small: SmallLogs | None = None,
 ) -> LogInventory:
     """What is stored below `paths`, in the order of topic, partition and path.
 
     A directory named twice is there once. A `.log` file yields its partition with that segment
     alone, several of them with those, which can be read but not compacted. `known`: what an earlier
-    run saw, by path of the directory; see `read_partition_dir`. `reads_buckets`: False for a caller
+    run saw, by path of the directory; see `read_partition_dir`; `small`: what reads those that it
+    does not have, for `known` to have them then. `reads_buckets`: False for a caller
     that needs files of this machine. `share`: what gives directories of this machine to more than
     one process to read. Raises
     InvalidConfigError for a path that does not exist, matches nothing, is neither directory nor
@@ -103,7 +109,9 @@ def open_log_dir(
             log_dirs[parent] = read_log_dir_files(parent)
         files_of[directory] = log_dirs[parent]
 
-    digests = {} if known is None else _digests(wanted)
+    # A segment that is asked for by its name is no whole log.
+    is_whole = not any(wanted.values())
+    digests = {} if known is None else _digests(wanted, log_dirs, small if is_whole else None)
 
     def read(directory: Path) -> Opened:
         own: tuple[list[str], list[UnreadPartition]] = [], []
@@ -132,13 +140,16 @@ def open_log_dir(
     return LogInventory(tuple(ordered), tuple(problems), tuple(unread))
 
 
-def _digests(directories: Iterable[Path]) -> dict[Path, str]:
+def _digests(
+    directories: Iterable[Path], log_dirs: Mapping[Path, LogDirFiles], small: SmallLogs | None
+) -> dict[Path, str]:
     """Of those of this machine, empty where a look at each of them alone has to tell."""
     # What looks at many at once is compiled code, which others do without.
     from kafkalog.log.directory_entries import directory_digests
 
     own = [directory for directory in directories if bucket_uri(directory) is None]
-    return dict(zip(own, directory_digests([str(path) for path in own]), strict=True))
+    see = None if small is None else partial(small.see, log_dirs=log_dirs)
+    return dict(zip(own, directory_digests([str(path) for path in own], see), strict=True))
 
 
 def _noting_links(partition: PartitionInventory, link: Path | None) -> PartitionInventory:

@@ -15,7 +15,7 @@ Source: Kafka ProducerStateManager, UnifiedLog.rebuildProducerState; KIP-98, KIP
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -183,7 +183,7 @@ def restore_producer_state(
         except (CorruptSnapshotError, FileNotFoundError, RemoteStorageError):
             continue
         return ProducerState(
-            offset, (entry for entry in entries if not _is_expired(entry, now_ms, expiration_ms))
+            offset, (entry for entry in entries if not is_expired(entry, now_ms, expiration_ms))
         )
     return ProducerState(partition.log_start_offset)
 
@@ -211,16 +211,22 @@ def uploaded_snapshots(partition: PartitionInventory) -> Iterator[tuple[int, str
 
 
 def kept_snapshots(partition: PartitionInventory) -> list[int]:
+    """See `kept_among`."""
+    bases = [segment.base_offset for segment in partition.segments]
+    return kept_among(partition.snapshot_offsets, bases)
+
+
+def kept_among(snapshot_offsets: Sequence[int], base_offsets: Collection[int]) -> list[int]:
     """Offsets of the snapshots a broker does not remove as strays on load: at segment bases, or the
     newest past all of them.
 
     If there is one, whatever is in it, the broker replays what no readable one covers. If there is
     none it assumes after a clean stop that there are no producers.
     """
-    bases = {segment.base_offset for segment in partition.segments}
-    strays = [offset for offset in partition.snapshot_offsets if offset not in bases]
+    bases = {*base_offsets}
+    strays = [offset for offset in snapshot_offsets if offset not in bases]
     newest = {max(strays)} if strays and max(strays) >= max(bases, default=0) else set()
-    return [offset for offset in partition.snapshot_offsets if offset in bases | newest]
+    return [offset for offset in snapshot_offsets if offset in bases | newest]
 
 
 def loadable_snapshots(partition: PartitionInventory) -> list[int]:
@@ -232,6 +238,6 @@ def loadable_snapshots(partition: PartitionInventory) -> list[int]:
     ]
 
 
-def _is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
     is_idle = now_ms - entry.timestamp >= expiration_ms
     return is_idle and entry.current_txn_first_offset < 0

@@ -34,9 +34,10 @@ from kafkalog.kernels.jit import (
 from kafkalog.native.calls import call_3, call_5
 from kafkalog.native.functions import ListDirectory, address_of, tried_out
 
-# Of an entry: type (as st_mode has it, shifted), size, modification and change time in ns, inode.
-KIND, SIZE, MTIME_NS, CTIME_NS, INODE = range(5)
-NUMBERS = 5
+# Of an entry: type (as st_mode has it, shifted), size, modification and change time in ns, inode,
+# and the seconds of the first time: of years far away its ns have no room in 64 bits.
+KIND, SIZE, MTIME_NS, CTIME_NS, INODE, MTIME_S = range(6)
+NUMBERS = 6
 REGULAR, DIRECTORY, LINK = 8, 4, 10
 
 _NAME = 19  # where the name begins in a linux_dirent64
@@ -178,6 +179,7 @@ def _add_entry(
     numbers[row + MTIME_NS] = stat[14] * I64(_NS) + (stat[15] & I64(_INT_BITS))
     numbers[row + CTIME_NS] = stat[12] * I64(_NS) + (stat[13] & I64(_INT_BITS))
     numbers[row + INODE] = stat[4]
+    numbers[row + MTIME_S] = stat[14]
 
 
 @helper
@@ -264,6 +266,7 @@ def _works(getdents: ListDirectory) -> bool:
     for path in room.glob("*.py"):
         stat = path.lstat()
         row = [stat.st_mode >> 12, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+        row.append(stat.st_mtime_ns // _NS)
         if seen.get(os.fsencode(path.name)) != row:
             return False
     return found.is_listed.tolist() == [True, False] and bool(seen)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kafkalog.clock import now_ms
 from kafkalog.errors import InvalidConfigError
@@ -33,6 +33,9 @@ from kafkalog.requests.run_settings import RunSettings, read_config_file, read_s
 from kafkalog.resources.forked_shares import in_shares
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, check_memory
 from kafkalog.runs.run_dir import default_run_dir
+
+if TYPE_CHECKING:
+    from kafkalog.log.small_logs import SmallLogs
 
 # The values of --verify and --on-corrupt-batch.
 VERIFY_DEEP = "deep"
@@ -96,14 +99,19 @@ class RunRequest:
         """The partition directories asked for, as they are now, and what could not be read."""
         return self.select(self.open_all())
 
-    def open_all(self, known: Mapping[str, KnownDirectory] | None = None) -> LogInventory:
-        """All that is below the paths, asked for or not; `known` as of `open_log_dir`."""
+    def open_all(
+        self,
+        known: Mapping[str, KnownDirectory] | None = None,
+        small: SmallLogs | None = None,
+    ) -> LogInventory:
+        """All that is below the paths, asked for or not; arguments as of `open_log_dir`."""
         return open_log_dir(
             *self.log_dirs,
             known=known,
             reads_buckets=self.reads_buckets,
             # Of known ones hardly any is read again.
             share=None if known else partial(in_shares, processes=self.processes),
+            small=small,
         )
 
     def select(self, found: LogInventory) -> LogInventory:

@@ -8,12 +8,14 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkalog.auditing.audit_run import audit_run, open_audit
+from kafkalog.auditing.audit_run import AuditRun, audit_run, open_audit
+from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.document import audit_document
 from kafkalog.auditing.kept_scans import KeptScans, read_scans
 from kafkalog.auditing.partition_audit import audit_partition
@@ -25,12 +27,15 @@ from kafkalog.cli.json_text import json_pieces
 from kafkalog.cli.main import main
 from kafkalog.format import checkpoints
 from kafkalog.format.control_record import ControlRecordType
+from kafkalog.log import small_logs
 from tests.support.log_builder import START_MS, LogBuilder
 from tests.support.metadata_builder import MetadataBuilder, config, partition, topic
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 NOW_MS = START_MS + 100 * DAY_MS
+# A time whose nanoseconds 64 bits do not hold: what is left of it looks like yesterday.
+FAR_NS = (1 << 64) + (NOW_MS - DAY_MS) * 1_000_000
 _ODD = (
     "plain", "plain", "plain", "plain", "producer", "transaction", "gap", "start", "behind",
     "cleaner", "epoch", "remote", "future", "seconds", "timeless", "codecs", "torn", "leftover",
@@ -220,6 +225,70 @@ def test_a_document_of_columns_is_the_one_of_objects(
         assert audit_document(columns, 0.0) == plain
         told += sum(isinstance(each, SoundPartition) for each in columns.partitions)
     assert told or seed  # of some disks all logs are odd
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 60))]
+)
+def test_a_first_audit_by_columns_is_the_one_of_objects(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Small logs are read many at once; of odd ones, whatever is odd, nothing is said by that."""
+    monkeypatch.setattr(small_logs, "LEAST_LOGS", 1)
+    rnd = random.Random(seed)
+    disk = tmp_path / "disk"
+    write_disk(disk, rnd, logs=40)
+    hurt(disk, rnd)
+    read = 0
+    for settings, now_ms in later_audits(rnd):
+        request = audit_request([str(disk)], {"config": settings, "now_ms": now_ms})
+        kept = KeptScans()
+        columns, objects = (
+            audit_run(request, lambda tasks: map(audit_partition, tasks), known)
+            for known in (kept, None)
+        )
+        assert audit_document(columns, 0.0) == audit_document(objects, 0.0)
+        assert said(columns) == said(objects)
+        read += len(kept.read_now)
+        assert not any(each.is_carried for each in columns.partitions)
+    assert read
+
+
+def said(run: AuditRun) -> list[AuditedPartition]:
+    """All of each partition, without what is kept of it."""
+    return [replace(p.whole, scan=b"", sound=None) for p in run.partitions]
+
+
+ODD_NAMES = (
+    "5.log", "00000000000000000900.index", "x", "7.snapshot", "00000000000000000000.txnindex",
+    "99999999999999999999.log",
+)  # fmt: skip
+
+
+def hurt(disk: Path, rnd: random.Random) -> None:
+    """Something happens to a file of each second log: its bytes, its length, its name, its time."""
+    for path in sorted(path.parent for path in disk.glob("t*-0/partition.metadata")):
+        file = rnd.choice(sorted(path.iterdir()))
+        data = file.read_bytes()
+        match rnd.choice(["none"] * 7 + ["flip", "cut", "zeros", "gone", "odd", "far", "link"]):
+            case "flip" if data:
+                place = rnd.randrange(len(data))
+                damaged = bytearray(data)
+                damaged[place] ^= 1 << rnd.randrange(8)
+                file.write_bytes(damaged)
+            case "cut":
+                file.write_bytes(data[: rnd.randint(0, len(data))])
+            case "zeros":
+                file.write_bytes(data + b"\0" * rnd.choice((1, 8, 12, 24, 96)))
+            case "gone":
+                file.unlink()
+            case "odd":
+                name = rnd.choice(ODD_NAMES)
+                (path / name).write_bytes(data)
+            case "far":
+                os.utime(file, ns=(FAR_NS, FAR_NS))
+            case "link":
+                (path / "other").symlink_to(file)
 
 
 def change(disk: Path, rnd: random.Random) -> None:

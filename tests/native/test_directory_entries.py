@@ -37,9 +37,12 @@ def by_python(path: Path) -> dict[bytes, list[int]]:
     with os.scandir(os.fsencode(path)) as entries:
         seen = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     return {
-        name: [s.st_mode >> 12, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino]
+        name: [
+            s.st_mode >> 12, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino,
+            s.st_mtime_ns // 1_000_000_000,
+        ]
         for name, s in seen
-    }
+    }  # fmt: skip
 
 
 def odd_directory(path: Path) -> Path:
