@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafkalog import read_records
-from kafkalog.planning.cost_model import CompactionWork, Rates
+from kafkalog.planning.compaction_work import CompactionWork
+from kafkalog.planning.cost_model import Rates
 from kafkalog.planning.reference_rates import REFERENCE
 from tests.benchmarks import bench_all
 from tests.benchmarks.cost_fit import audited, fitted, module_text, rounded

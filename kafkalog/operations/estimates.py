@@ -12,7 +12,7 @@ from typing import Any
 from kafkalog.errors import InvalidConfigError
 from kafkalog.operations.clean_result import COMPACTED
 from kafkalog.planning.compaction_plan import CompactionPlan
-from kafkalog.planning.cost_model import Workers
+from kafkalog.planning.compaction_work import Workers
 from kafkalog.planning.run_estimate import RunEstimate, estimate_run
 from kafkalog.planning.strategy_choice import weigh_strategies
 from kafkalog.requests.run_request import CompactionRequest
@@ -51,7 +51,11 @@ def choose_strategies(
 def _workers(request: CompactionRequest) -> Workers:
     budget = usual_budget(request.memory, request.max_batch_bytes, on_spark=request.on_spark)
     return Workers(
-        request.workers, budget.pool_bytes, budget.window_records, on_spark=request.on_spark
+        request.workers,
+        budget.pool_bytes,
+        budget.finished_bytes,
+        budget.window_records,
+        on_spark=request.on_spark,
     )
 
 

@@ -1,8 +1,8 @@
 """What compaction and audit cost: CPU, bytes, memory and tasks of so much work by so many workers.
 
-Bytes, memory and tasks follow from how the work is done, and are exact but for what keys are drawn
-like; seconds are sums of these, each times a constant of the machine (`Rates`), which
-`tests/benchmarks/bench_cost_model.py` fits and holds against whole runs. The page
+Bytes, memory and tasks follow from how the work is done (`compaction_work`); seconds are sums of
+these, each times a constant of the machine (`Rates`), which `tests/benchmarks/bench_cost_model.py`
+fits and holds against whole runs. The page
 docs/explanation/cost.md has it in words. Pure functions; units are bytes and seconds.
 """
 
@@ -12,21 +12,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# An entry of the key map, and the room a key takes with its places of the table
-# (`cleaning.run_map`).
-ENTRY_BYTES = 24
-_POOL_BYTES_PER_KEY = 32
-# Of a record that is compared, on disk (`cleaning.survivor_keys`).
-_COMPARED_BYTES = 16
-_RUN_RECORDS = 16 * 1024 * 1024
-# Records of a window for each byte of flags that stays in memory (`resources.memory`).
-_WINDOW_PER_KEPT = 32
-# Flags and marks of a record, compressed, both ways (`cleaning.shuffle_rows`).
-_FLAG_BYTES_SHUFFLED = 0.5
-# Of `operations.across_tasks`.
-_MAP_TASK_BYTES = 128 * 1024 * 1024
-_RECORDS_PER_MERGER = 8 * 1024 * 1024
-_MOST_MERGERS = 256
+from kafkalog.planning.compaction_work import (
+    CompactionWork,
+    Workers,
+    bytes_again,
+    bytes_read,
+    bytes_shuffled,
+    bytes_spilled,
+    entries_shuffled,
+    entries_spilled,
+    map_tasks,
+    mergers_of,
+    work_memory,
+)
+
 # What an audit holds of each partition and segment.
 _AUDITED_PARTITION_BYTES = 9 * 1024
 _AUDITED_SEGMENT_BYTES = 1536
@@ -43,17 +42,19 @@ class Rates:
     """Seconds of CPU of one core for one of what each name says; memory of a process but for its
     keys, or for what it has audited.
 
-    start: a process, kernels loaded; segment: one that is read and goes; source_byte: read twice,
-    checked; record: its key hashed, its mark looked up; near_byte: of a record's first 256, which
-    come with its key; kept_byte: written and read back; entry: of the key map, through a disk and
-    back; compared_record: `--verify deep`; codecs: a stored byte in or out, by the codec's number;
-    task, shuffled_byte, first_job: Spark's own. wait_byte is no CPU: until a disk has taken a byte.
+    start: a process, kernels loaded; segment: one that is read and goes; source_byte: read and
+    checked once; again_byte: the same a second time; record: its key hashed, its mark looked up;
+    near_byte: of a record's first 256, which come with its key; kept_byte: written and read back;
+    entry: of the key map, through a disk and back; compared_record: `--verify deep`; codecs: a
+    stored byte in or out, by the codec's number; task, shuffled_byte, first_job: Spark's own.
+    wait_byte is no CPU: until a disk has taken a byte.
     """
 
     start: float
     partition: float
     segment: float
     source_byte: float
+    again_byte: float
     record: float
     near_byte: float
     kept_byte: float
@@ -70,39 +71,6 @@ class Rates:
     audited_batch: float
     base_bytes: float
     audit_base_bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Who does the work: `count` processes, or Spark tasks at once; the bytes a process may hold,
-    of them those of the key map; how many records' marks it merges at once (`resources.memory`).
-    """
-
-    count: int
-    pool_bytes: int
-    window_records: int
-    on_spark: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionWork:
-    """One partition: bytes of the `.log` files read, records in them, dirty ones among these,
-    distinct keys of those, bytes that stay; the segments that are read and written; the codec's
-    number; whether its keys travel between tasks, whether each record is compared, and whether its
-    batches are so small that their headers are found by reading everything (`log.segment_headers`).
-    """
-
-    source_bytes: int
-    records: int
-    dirty_records: int
-    keys: int
-    kept_bytes: int
-    segments: int
-    groups: int
-    codec: int = 0
-    across_tasks: bool = False
-    is_compared: bool = False
-    is_scanned_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +127,12 @@ def compaction_cost(
     return Cost(
         seconds=seconds + start,
         cpu_seconds=cpu + start,
-        bytes_read=sum(_bytes_read(work) for work in works),
+        bytes_read=sum(bytes_read(work, workers) for work in works),
         bytes_written=sum(work.kept_bytes for work in works),
-        bytes_spilled=sum(_spilled(work, workers) for work in works),
-        bytes_shuffled=sum(_shuffled(work, workers) for work in across),
-        memory_bytes=max(
-            (_memory(work, workers, rates) for work in works), default=int(rates.base_bytes)
-        ),
+        bytes_spilled=sum(bytes_spilled(work, workers) for work in works),
+        bytes_shuffled=sum(bytes_shuffled(work, workers) for work in across),
+        memory_bytes=int(rates.base_bytes)
+        + max((work_memory(work, workers) for work in works), default=0),
         tasks=tasks,
     )
 
@@ -195,130 +162,49 @@ def audit_cost(
     )
 
 
-def distinct_keys(records: float, keys: float) -> float:
-    """How many different ones so many records have, drawn evenly from so many keys."""
-    if keys <= 0 or records <= 0:
-        return 0.0
-    return min(records, -keys * math.expm1(-records / keys))
-
-
 def _within_task_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> float:
     # Windows of marks read all entries again, each of them.
     windows = max(math.ceil(work.records / workers.window_records), 1)
-    entries = _entries(work, workers) * (1 + windows) / 2
+    entries = entries_spilled(work, workers) * (1 + windows) / 2
     return (
-        rates.partition + _map_cpu(work, rates) + _rewrite_cpu(work, rates) + entries * rates.entry
+        rates.partition
+        + _map_cpu(work, rates)
+        + _rewrite_cpu(work, workers, rates)
+        + entries * rates.entry
     )
 
 
 def _map_cpu(work: CompactionWork, rates: Rates) -> float:
-    """The first pass: half of what the bytes, records and segments of the sources cost."""
+    """The first pass over the sources."""
     stored = work.source_bytes * (rates.source_byte + rates.codecs[work.codec])
     near = min(work.source_bytes, work.records * _NEAR_BYTES) * rates.near_byte
-    return (stored + work.records * rates.record + near + work.segments * rates.segment) / 2
+    return stored + work.records * rates.record + near + work.segments * rates.segment
 
 
-def _rewrite_cpu(work: CompactionWork, rates: Rates) -> float:
+def _rewrite_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> float:
     compared = work.records * rates.compared_record if work.is_compared else 0.0
     kept = work.kept_bytes * (rates.kept_byte + rates.codecs[work.codec])
-    return _map_cpu(work, rates) + kept + compared
+    again = bytes_again(work, workers) * (rates.again_byte + rates.codecs[work.codec])
+    return again + kept + compared
 
 
 def _stages(work: CompactionWork, workers: Workers, rates: Rates) -> list[_Stage]:
     """Map, merge, rewrite, swap: each waits for the one before."""
-    maps = max(min(work.segments, -(-work.source_bytes // _MAP_TASK_BYTES)), 1)
+    maps = map_tasks(work)
     mergers = mergers_of(work.records)
     windows = max(math.ceil(work.records / workers.window_records), 1)
-    merging = _entries_shuffled(work, workers) * (1 + windows) / 2 * rates.entry
+    merging = entries_shuffled(work, workers) * (1 + windows) / 2 * rates.entry
     if workers.on_spark:
-        merging += _shuffled(work, workers) * rates.shuffled_byte
+        merging += bytes_shuffled(work, workers) * rates.shuffled_byte
     task = rates.task if workers.on_spark else 0.0
     groups = max(work.groups, 1)
     return [
         _Stage(maps, _map_cpu(work, rates) + maps * task),
         _Stage(mergers, merging + mergers * task),
         _Stage(
-            groups, _rewrite_cpu(work, rates) + groups * task, work.kept_bytes * rates.wait_byte
+            groups,
+            _rewrite_cpu(work, workers, rates) + groups * task,
+            work.kept_bytes * rates.wait_byte,
         ),
         _Stage(1, rates.partition + task),
     ]
-
-
-def mergers_of(records: int) -> int:
-    """The tasks that share the buckets of a key map made across tasks."""
-    return min(max(2, -(-records // _RECORDS_PER_MERGER)), _MOST_MERGERS)
-
-
-def _bytes_read(work: CompactionWork) -> int:
-    """Sources twice and new files once; with every record compared the sources twice more and the
-    new files once. Before that headers, which are next to nothing or everything.
-    """
-    times = 2 if work.is_compared else 1
-    scanned = work.source_bytes if work.is_scanned_whole else 0
-    return times * (2 * work.source_bytes + work.kept_bytes) + scanned
-
-
-def _most_keys(workers: Workers) -> float:
-    """Keys of a run: dirty ones, and records that are only looked up."""
-    return workers.pool_bytes / _POOL_BYTES_PER_KEY
-
-
-def _records_of(distinct: float, keys: float) -> float:
-    """How many records, drawn evenly from so many keys, have so many different ones."""
-    return math.inf if keys <= distinct else -keys * math.log1p(-distinct / keys)
-
-
-def _entries_of_runs(work: CompactionWork, workers: Workers, most_records: float) -> float:
-    """Entries that runs of up to so many records leave: each run's distinct dirty keys once, and
-    all records that are only looked up.
-    """
-    dirty = min(work.dirty_records, work.records)
-    run_records = min(_records_of(_most_keys(workers), work.keys), most_records)
-    left, found = float(dirty), 0.0
-    whole = int(left // run_records)
-    found += whole * distinct_keys(run_records, work.keys)
-    found += distinct_keys(left - whole * run_records, work.keys)
-    return found + work.records - dirty
-
-
-def _keys_at_once(work: CompactionWork, workers: Workers) -> float:
-    """What the map has of a run at the most."""
-    dirty = min(work.dirty_records, work.records)
-    looked_up = min(work.records - dirty, _RUN_RECORDS)
-    held = distinct_keys(min(dirty, _RUN_RECORDS), work.keys)
-    return min(held + looked_up, _most_keys(workers))
-
-
-def _entries(work: CompactionWork, workers: Workers) -> float:
-    """Entries that go to disk: none where one run holds all."""
-    has_room = _keys_at_once(work, workers) < _most_keys(workers)
-    if has_room and work.records <= _RUN_RECORDS:
-        return 0.0
-    return _entries_of_runs(work, workers, _RUN_RECORDS)
-
-
-def _entries_shuffled(work: CompactionWork, workers: Workers) -> float:
-    """A run ends with its task, too."""
-    maps = max(min(work.segments, -(-work.source_bytes // _MAP_TASK_BYTES)), 1)
-    per_task = max(work.records / maps, 1.0)
-    return _entries_of_runs(work, workers, min(_RUN_RECORDS, per_task))
-
-
-def _spilled(work: CompactionWork, workers: Workers) -> int:
-    """Entries, and a byte of flags a record; of one that is compared its hash and number."""
-    if work.across_tasks:
-        return int(_entries_shuffled(work, workers) * ENTRY_BYTES)
-    flags = work.records if work.records > workers.window_records // _WINDOW_PER_KEPT else 0
-    compared = work.records * _COMPARED_BYTES if work.is_compared else 0
-    return int(_entries(work, workers) * ENTRY_BYTES + flags + compared)
-
-
-def _shuffled(work: CompactionWork, workers: Workers) -> int:
-    entries = _entries_shuffled(work, workers)
-    return int(entries * ENTRY_BYTES + work.records * _FLAG_BYTES_SHUFFLED)
-
-
-def _memory(work: CompactionWork, workers: Workers, rates: Rates) -> int:
-    if work.is_compared:
-        return int(rates.base_bytes) + workers.pool_bytes
-    return int(rates.base_bytes + _keys_at_once(work, workers) * _POOL_BYTES_PER_KEY)

@@ -14,7 +14,8 @@ from typing import Any
 
 from kafkalog.log.inventory import JsonFacts
 from kafkalog.planning.compaction_plan import ACROSS_TASKS, CLEAN, CompactionPlan
-from kafkalog.planning.cost_model import CompactionWork, Workers, compaction_cost
+from kafkalog.planning.compaction_work import CompactionWork, Workers
+from kafkalog.planning.cost_model import compaction_cost
 from kafkalog.planning.packing import MIN_TASKS, TASK_BYTES, pack_count
 from kafkalog.planning.reference_rates import REFERENCE
 from kafkalog.texts import format_count

@@ -14,7 +14,8 @@ from dataclasses import replace
 from itertools import accumulate
 
 from kafkalog.planning.compaction_plan import CLEAN, WITHIN_TASK, CompactionPlan
-from kafkalog.planning.cost_model import CompactionWork, Workers, compaction_cost
+from kafkalog.planning.compaction_work import CompactionWork, Workers
+from kafkalog.planning.cost_model import compaction_cost
 from kafkalog.planning.reference_rates import REFERENCE
 from kafkalog.planning.run_estimate import work_of
 

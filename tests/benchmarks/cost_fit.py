@@ -16,8 +16,8 @@ from tests.support.process_costs import ProcessCosts
 
 # Fitted to compactions; the codecs' come beside them, the start is measured alone.
 _NAMES = (
-    "partition", "segment", "source_byte", "record", "near_byte", "kept_byte", "entry",
-    "compared_record",
+    "partition", "segment", "source_byte", "again_byte", "record", "near_byte", "kept_byte",
+    "entry", "compared_record",
 )  # fmt: skip
 _AUDIT_NAMES = ("audited_partition", "audited_segment", "audited_batch")
 _CODECS = 5

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
 from kafkalog.log.log_dir import open_log_dir
-from kafkalog.planning.cost_model import CompactionWork, Cost, Rates, Workers, compaction_cost
+from kafkalog.planning.compaction_work import CompactionWork, Workers
+from kafkalog.planning.cost_model import Cost, Rates, compaction_cost
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
 from tests.benchmarks import bench_audit, bench_many_partitions
 from tests.benchmarks.generate import LogSpec, write_log
@@ -20,9 +21,9 @@ from tests.support.process_costs import ProcessCosts, run_counted
 _SMALL_SEGMENT_RECORDS = 32
 # As `log.segment_headers` has it.
 _SKIP_FROM_BYTES = 12 * 1024
-NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _BUDGET = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=False)
-ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.window_records)
+ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.finished_bytes, _BUDGET.window_records)
 
 
 @dataclass(frozen=True, slots=True)

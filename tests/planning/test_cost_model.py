@@ -8,23 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalog.planning.cost_model import (
-    CompactionWork,
-    Cost,
-    Rates,
-    Workers,
-    audit_cost,
-    compaction_cost,
-    distinct_keys,
-)
+from kafkalog.planning.compaction_work import CompactionWork, Workers, distinct_keys
+from kafkalog.planning.cost_model import Cost, Rates, audit_cost, compaction_cost
 from kafkalog.planning.reference_rates import REFERENCE
 from kafkalog.resources.memory import usual_budget
 
 MIB, GIB = 1 << 20, 1 << 30
 BUDGET = usual_budget(512 * MIB, 2**31 - 1, on_spark=False)
-ONE = Workers(1, BUDGET.pool_bytes, BUDGET.window_records)
+ONE = Workers(1, BUDGET.pool_bytes, BUDGET.finished_bytes, BUDGET.window_records)
 WORK = CompactionWork(GIB, 8_000_000, 8_000_000, 2_000_000, GIB // 4, 8, 8)
-LARGER = st.sampled_from(["source_bytes", "records", "keys", "kept_bytes"])
+LARGER = st.sampled_from(["source_bytes", "keys", "kept_bytes"])
 
 
 def times(rates: Rates, factor: float) -> Rates:
@@ -63,6 +56,27 @@ def test_more_of_anything_never_costs_less(work: CompactionWork, name: str, time
     more = compaction_cost([replace(work, **{name: getattr(work, name) * times})], ONE, REFERENCE)
     for one, other in zip(astuple(less), astuple(more), strict=True):
         assert other >= one - 1e-9 * abs(one) - 1
+
+
+@settings(max_examples=30)
+@given(works(), st.integers(2, 9))
+def test_more_records_in_as_many_bytes_take_no_less_memory_and_disk(
+    work: CompactionWork, times: int
+) -> None:
+    """What stays of them lies closer to the end, so less of the log may be read again."""
+    less = compaction_cost([work], ONE, REFERENCE)
+    more = compaction_cost([replace(work, records=work.records * times)], ONE, REFERENCE)
+    for name in ("memory_bytes", "bytes_spilled", "bytes_shuffled", "bytes_written"):
+        assert getattr(more, name) >= getattr(less, name)
+
+
+@settings(max_examples=30)
+@given(works(), st.integers(1, 1 << 40))
+def test_room_for_what_is_ready_saves_reading_up_to_once(work: CompactionWork, room: int) -> None:
+    none = compaction_cost([work], replace(ONE, finished_bytes=0), REFERENCE)
+    some = compaction_cost([work], replace(ONE, finished_bytes=room), REFERENCE)
+    assert 0 <= none.bytes_read - some.bytes_read <= work.source_bytes
+    assert some.cpu_seconds <= none.cpu_seconds
 
 
 @settings(max_examples=30)

@@ -8,7 +8,7 @@ import pytest
 
 from kafkalog.format.constants import CompressionType
 from kafkalog.planning.compaction_plan import CompactionPlan
-from kafkalog.planning.cost_model import Workers
+from kafkalog.planning.compaction_work import Workers
 from kafkalog.planning.run_estimate import (
     EARLIER_RUNS,
     REFERENCE_MACHINE,
@@ -17,7 +17,7 @@ from kafkalog.planning.run_estimate import (
 )
 from tests.planning.facts import facts_of, partition, plan, segment
 
-ONE = Workers(1, 1 << 27, 1 << 28)
+ONE = Workers(1, 1 << 27, 1 << 26, 1 << 28)
 GIB = 1 << 30
 
 

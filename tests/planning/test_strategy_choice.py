@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalog.planning.compaction_plan import ACROSS_TASKS, WITHIN_TASK, CompactionPlan
-from kafkalog.planning.cost_model import Workers, compaction_cost
+from kafkalog.planning.compaction_work import Workers
+from kafkalog.planning.cost_model import compaction_cost
 from kafkalog.planning.reference_rates import REFERENCE
 from kafkalog.planning.run_estimate import work_of
 from kafkalog.planning.statuses import SKIP
@@ -33,7 +34,7 @@ def of_size(gib: int, number: int, strategy: str = ACROSS_TASKS) -> CompactionPl
 
 
 def workers(count: int, *, on_spark: bool = False) -> Workers:
-    return Workers(count, 160 << 20, 1 << 28, on_spark=on_spark)
+    return Workers(count, 160 << 20, 100 << 20, 1 << 28, on_spark=on_spark)
 
 
 def strategies(plans: Sequence[CompactionPlan], who: Workers) -> list[str]:

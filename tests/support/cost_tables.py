@@ -7,13 +7,8 @@ from __future__ import annotations
 import math
 
 from kafkalog.format.constants import MAX_BATCH_BYTES
-from kafkalog.planning.cost_model import (
-    CompactionWork,
-    Cost,
-    Workers,
-    audit_cost,
-    compaction_cost,
-)
+from kafkalog.planning.compaction_work import CompactionWork, Workers
+from kafkalog.planning.cost_model import Cost, audit_cost, compaction_cost
 from kafkalog.planning.reference_rates import REFERENCE
 from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
 from kafkalog.texts import format_bytes
@@ -42,7 +37,9 @@ def cost_tables() -> dict[str, list[str]]:
 def workers_of(count: int, *, on_spark: bool) -> Workers:
     """With the default memory."""
     budget = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=on_spark)
-    return Workers(count, budget.pool_bytes, budget.window_records, on_spark=on_spark)
+    return Workers(
+        count, budget.pool_bytes, budget.finished_bytes, budget.window_records, on_spark=on_spark
+    )
 
 
 def works_of(size: int, records_per_key: int, *, across_tasks: bool) -> list[CompactionWork]:
