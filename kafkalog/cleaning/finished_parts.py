@@ -17,9 +17,11 @@ from kafkalog.cleaning.cleaner_stats import CleanerStats
 from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
 
 _BLOCK_BYTES = 16 * 1024 * 1024
-# What is kept of the log must have so many times more room than there is, if all that is left were
-# to be kept at the same rate: what lies further to the front is superseded more often.
+# Parts are made as soon as all that is left would take no more than so many times the memory, if it
+# were kept at the same rate: what lies further to the front is superseded more often.
 _FALLS_TO = 4
+# A block goes for a part of which this many times less stays of each byte of its source.
+_LESS_STAYS = 2
 
 
 @dataclass(slots=True)
@@ -45,6 +47,11 @@ class _Block:
     used: int = 0
     parts: list[tuple[str, FinishedPart]] = field(default_factory=list)
 
+    @property
+    def source_bytes(self) -> int:
+        """That need not be read again."""
+        return sum(part.end - part.start for _, part in self.parts)
+
 
 class FinishedParts:
     """Those of one partition. `add` a part, write it through `PartOutput`."""
@@ -61,24 +68,35 @@ class FinishedParts:
 
     def takes(self, out_bytes: int, source_bytes: int, left_bytes: int) -> bool:
         """Whether a part of so many bytes of a source is kept, of which `out_bytes` stay, and so
-        many of all sources are left with it.
+        many of all sources are left with it. Then there is room for it: the block that was filled
+        first, at the end of the log, goes where its memory saves more reading further in front.
         """
-        room = self._most_bytes - self._held_bytes
-        return out_bytes <= room and out_bytes * left_bytes <= _FALLS_TO * room * source_bytes
+        most = self._most_bytes
+        if out_bytes > most or out_bytes * left_bytes > _FALLS_TO * most * source_bytes:
+            return False
+        while self._held_bytes + out_bytes > most:
+            first = self._blocks[0]
+            if first.used * source_bytes < _LESS_STAYS * out_bytes * first.source_bytes:
+                return False
+            self._drop_first()
+        return True
 
     def limit(self, most_bytes: int) -> None:
         """Keep no more than so many bytes from now on."""
         self._most_bytes = min(self._most_bytes, max(most_bytes, 0))
         while self._blocks and self._held_bytes > self._most_bytes:
-            block = self._blocks.pop(0)
-            for path, part in block.parts:
-                self._of_source[path].remove(part)
-            self._held_bytes -= block.used
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        block = self._blocks.pop(0)
+        for path, part in block.parts:
+            self._of_source[path].remove(part)
+        self._held_bytes -= block.used
 
     def add(self, path: str, part: FinishedPart) -> None:
         """Keep a part, whose pieces are not here yet."""
         if not self._blocks:
-            self._blocks.append(_Block(np.empty(0, np.uint8)))
+            self._blocks.append(_Block(np.empty(_BLOCK_BYTES, np.uint8)))
         self._blocks[-1].parts.append((path, part))
         self._of_source.setdefault(path, []).append(part)
 
