@@ -25,9 +25,9 @@ from kafkalog.auditing.sound_logs import SoundLogs
 from kafkalog.auditing.sound_partitions import SoundPartition
 from kafkalog.checking.finding import Finding
 from kafkalog.contents.header_contents import MOST_SLICES
+from kafkalog.log.group_files import Moment
 from kafkalog.log.inventory import LogInventory, PartitionInventory
 from kafkalog.log.log_dir import NO_PARTITION
-from kafkalog.log.small_group import Moment
 
 Executor = Callable[[Sequence[AuditTask]], Iterable[AuditedPartition]]
 

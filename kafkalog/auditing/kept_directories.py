@@ -13,8 +13,9 @@ from typing import Any
 from kafkalog.auditing.sound_facts import KeptSegments, sound_directory
 from kafkalog.code_digest import code_digest
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.kept_logs import LOGS_FILE, KeptLogs, SegmentNumbers, read_kept_logs
+from kafkalog.log.kept_logs import LOGS_FILE, KeptLogs, read_kept_logs
 from kafkalog.log.known_directory import KnownDirectory
+from kafkalog.log.log_numbers import SegmentNumbers
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.runs.run_dir import list_runs
 

@@ -29,22 +29,18 @@ from kafkalog.auditing.row_tables import numbers_array, read_table_of, table_of
 from kafkalog.auditing.sound_facts import SoundFacts, sound_directory
 from kafkalog.auditing.sound_partitions import SoundPartition
 from kafkalog.code_digest import code_digest
+from kafkalog.log.group_files import Moment
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.kept_logs import (
-    LOGS_FILE,
+from kafkalog.log.kept_logs import LOGS_FILE, KeptLogs, joined_logs, read_kept_logs, write_kept_logs
+from kafkalog.log.known_directory import KnownDirectory, known_directory
+from kafkalog.log.log_numbers import (
     I64s,
-    KeptLogs,
     LogColumns,
     LogNumbers,
     NamedLogs,
     SegmentNumbers,
     SliceNumbers,
-    joined_logs,
-    read_kept_logs,
-    write_kept_logs,
 )
-from kafkalog.log.known_directory import KnownDirectory, known_directory
-from kafkalog.log.small_group import Moment
 from kafkalog.log.small_logs import SmallLogs
 
 SCANS_FILE = "scans.parquet"

@@ -19,7 +19,8 @@ from kafkalog.auditing.retention_findings import ENTRY_BYTES
 from kafkalog.auditing.thresholds import SECONDS_MS
 from kafkalog.contents.segment_statistics import CODEC_NAMES
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import NONE, I64s, KeptLogs, LogNumbers, SegmentNumbers
+from kafkalog.log.kept_logs import KeptLogs
+from kafkalog.log.log_numbers import NONE, I64s, LogNumbers, SegmentNumbers
 from kafkalog.planning.retention_forecast import NEVER
 
 Flags = NDArray[np.bool_]

@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any, cast, overload
 
 from kafkalog.log.inventory import FileIdentity, JsonFacts, SegmentInfo
-from kafkalog.log.kept_logs import KeptLogs, SegmentNumbers
+from kafkalog.log.kept_logs import KeptLogs
 from kafkalog.log.known_directory import KnownDirectory
+from kafkalog.log.log_numbers import SegmentNumbers
 
 # The first ones of SegmentNumbers: what SegmentInfo has.
 _OF_FILES = SegmentNumbers._fields.index("indexed_timestamp_ms") + 1

@@ -27,7 +27,7 @@ from kafkalog.auditing.sound_columns import (
 from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
 from kafkalog.auditing.thresholds import GRACE_MS
 from kafkalog.checking.finding import Finding
-from kafkalog.log.kept_logs import NONE, I64s, LogNumbers
+from kafkalog.log.log_numbers import NONE, I64s, LogNumbers
 from kafkalog.planning.loaded_segments import LoadedSegment
 from kafkalog.planning.refusals import refuse_by_inventory
 from kafkalog.planning.retention import RetentionLimits, RetentionRule, why_kept

@@ -24,8 +24,8 @@ from kafkalog.auditing.sound_judgement import SoundTask, judge_columns
 from kafkalog.auditing.thresholds import MANY_SEGMENTS
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.inventory import PartitionInventory
-from kafkalog.log.kept_logs import NONE, LogNumbers
 from kafkalog.log.log_dir_files import is_clean_stop
+from kafkalog.log.log_numbers import NONE, LogNumbers
 from kafkalog.planning.config_sources import ResolvedConfig
 from kafkalog.planning.policy_evidence import POLICY, SUGGESTED
 

@@ -25,7 +25,7 @@ from kafkalog.contents.header_contents import HeaderContents, TimeSlice
 from kafkalog.contents.log_contents import Contents
 from kafkalog.contents.segment_statistics import CODEC_NAMES, SegmentStatistics
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import I64s
+from kafkalog.log.log_numbers import I64s
 from kafkalog.planning.retention import RetentionRule
 from kafkalog.planning.retention_forecast import NEVER, RetentionForecast, SegmentForecast
 

@@ -18,8 +18,8 @@ from kafkalog.format.constants import MAX_INT64
 from kafkalog.log.disk_traces import all_agree
 from kafkalog.log.index_condition import INDEX_CONDITIONS, OffsetIndexEnd, time_index_state
 from kafkalog.log.inventory import PartitionInventory, PartitionKind, SegmentInfo
-from kafkalog.log.kept_logs import NONE, LogNumbers, SegmentNumbers
 from kafkalog.log.known_directory import known_directory
+from kafkalog.log.log_numbers import NONE, LogNumbers, SegmentNumbers
 from kafkalog.log.segment_span import span_of_facts
 
 

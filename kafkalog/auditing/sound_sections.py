@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kafkalog.auditing.sound_columns import forecast
 from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
 from kafkalog.format.constants import MAX_INT64
-from kafkalog.log.kept_logs import I64s
+from kafkalog.log.log_numbers import I64s
 from kafkalog.planning.retention_forecast import NEVER
 
 # A place of a group that is not asked for.

@@ -19,8 +19,8 @@ from kafkalog.cli.tables import show_table
 from kafkalog.columns.column import Column
 from kafkalog.errors import CorruptKeptLogsError, RemoteStorageError, describe_error
 from kafkalog.log.inventory import LogInventory, PartitionInventory
-from kafkalog.log.kept_logs import SegmentNumbers
 from kafkalog.log.log_dir import open_log_dir
+from kafkalog.log.log_numbers import SegmentNumbers
 from kafkalog.log.selection import asked_for, select_partitions
 from kafkalog.reading.log_views import SegmentTask, kept_row, segment_row, segment_tasks
 from kafkalog.reading.views import view_columns

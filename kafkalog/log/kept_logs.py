@@ -11,7 +11,7 @@ as its numbers need. It is a zip of numpy's arrays, not compressed, with zip's c
     producers, snapshots       numbers; `counts.*`: how many of each kind belong to each log
 
 A log's facts hold as long as its directory's digest (`known_directory`) is the same, and for the
-lines of checkpoints that LogNumbers has. What another version of the code wrote does not count.
+lines of checkpoints that `log_numbers.LogNumbers` has. What other code wrote does not count.
 """
 
 from __future__ import annotations
@@ -21,128 +21,25 @@ import zipfile
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from kafkalog.errors import CorruptKeptLogsError
+from kafkalog.log.log_numbers import (
+    COUNTED,
+    DIGEST_BYTES,
+    TABLES,
+    I64s,
+    LogColumns,
+    NamedLogs,
+    SegmentNumbers,
+    packed_logs,
+)
 
 LOGS_FILE = "logs.npz"
-# In place of what is not there.
-NONE = -1
-DIGEST_BYTES = 32
 _MOST_HEADER_BYTES = 4096
-
-I64s = NDArray[np.int64]
-
-
-class LogNumbers(NamedTuple):
-    """Of a whole log; NONE for a line of a checkpoint, or leader epochs, that are not there."""
-
-    now_ms: int
-    expiration_ms: int
-    recovery_point: int
-    checkpointed_high_watermark: int
-    checkpointed_log_start: int
-    log_start_offset: int
-    log_end_offset: int
-    newest_leader_epoch: int
-    committed_bytes: int
-    oldest_timestamp_ms: int
-    newest_timestamp_ms: int
-    log_bytes: int
-    index_bytes: int
-    snapshot_bytes: int
-    other_bytes: int
-
-
-class SegmentNumbers(NamedTuple):
-    """Of a segment, as SegmentInfo, SegmentFacts and SegmentStatistics have them. `codec`: its
-    place in CODEC_NAMES, NONE without batches; `time_file_bytes`: of the time index with its zeros;
-    `offset_index`, `time_index`: places in INDEX_CONDITIONS, NONE where that was not seen.
-    """
-
-    base_offset: int
-    next_offset: int
-    size_in_bytes: int
-    mtime_ns: int
-    inode: int
-    offset_index_bytes: int
-    time_index_bytes: int
-    has_snapshot: int
-    indexed_timestamp_ms: int
-    valid_bytes: int
-    batches_count: int
-    records_count: int
-    min_timestamp_ms: int
-    max_timestamp_ms: int
-    first_timestamp_ms: int
-    largest_timestamp_ms: int
-    largest_timestamp_offset: int
-    largest_timestamp_position: int
-    codec: int
-    codec_bytes: int
-    index_bytes: int
-    time_file_bytes: int
-    offset_index: int
-    time_index: int
-
-
-class SliceNumbers(NamedTuple):
-    """The fields of a TimeSlice."""
-
-    from_ms: int
-    to_ms: int
-    closed_bytes: int
-    active_bytes: int
-    records: int
-
-
-_TABLES: dict[str, tuple[str, ...]] = {
-    "log": LogNumbers._fields,
-    "segment": SegmentNumbers._fields,
-    "slice": SliceNumbers._fields,
-    "producer": ("last_timestamp_ms",),
-    "snapshot": ("offset",),
-}
-# Of each log one row of the first table, and so many as are counted of the others.
-_COUNTED = tuple(_TABLES)[1:]
-
-
-class LogColumns(NamedTuple):
-    """Of l logs: logs int64[l, LogNumbers], segments int64[s, SegmentNumbers], slices
-    int64[t, SliceNumbers]; producers int64[p, 1]: when each that a broker knows wrote last;
-    snapshots int64[n, 1]: offsets of producer snapshots; of each of the last four how many belong
-    to each log, int64[l].
-    """
-
-    logs: I64s
-    segments: I64s
-    slices: I64s
-    producers: I64s
-    snapshots: I64s
-    segment_counts: I64s
-    slice_counts: I64s
-    producer_counts: I64s
-    snapshot_counts: I64s
-
-
-class NamedLogs(NamedTuple):
-    """Logs with what they are called: of each the path of its directory, its topic id, empty
-    without one, and its digest in hexadecimal.
-    """
-
-    paths: Sequence[str]
-    topic_ids: Sequence[str]
-    digests: Sequence[str]
-    columns: LogColumns
-
-    def chosen(self, numbers: Sequence[int]) -> NamedLogs:
-        """Some of them."""
-        logs = KeptLogs(_packed([self]))
-        return logs.named(numbers)
 
 
 class KeptLogs:
@@ -150,13 +47,13 @@ class KeptLogs:
 
     def __init__(self, arrays: dict[str, NDArray[np.generic]] | None = None) -> None:
         """`arrays` of a file; CorruptKeptLogsError where they do not fit each other."""
-        self._arrays = _packed([]) if arrays is None else arrays
+        self._arrays = packed_logs([]) if arrays is None else arrays
         try:
             self._paths = _texts(self._arrays, "paths")
             self._topic_ids = _texts(self._arrays, "topic_ids")
             self._digests = self._arrays["digests"].tobytes()
             self._ends = {
-                name: np.cumsum(self._arrays[f"counts.{name}"], dtype=np.int64) for name in _COUNTED
+                name: np.cumsum(self._arrays[f"counts.{name}"], dtype=np.int64) for name in COUNTED
             }
             self._check()
         except (KeyError, UnicodeDecodeError) as error:
@@ -174,7 +71,7 @@ class KeptLogs:
             least = name == "segment"  # each log has at least one
             is_one &= len(ends) == count and (not count or int(counts.min()) >= least)
             sizes[name] = int(ends[-1]) if count else 0
-        for table, fields in _TABLES.items():
+        for table, fields in TABLES.items():
             for field in fields:
                 column = self._arrays[f"{table}.{field}"]
                 is_one &= column.dtype.kind in "iu" and column.shape == (sizes[table],)
@@ -213,7 +110,7 @@ class KeptLogs:
         end = int(self._ends[table][place]) if table in self._ends else place + 1
         count = int(self._arrays[f"counts.{table}"][place]) if table in self._ends else 1
         own = slice(end - count, end)
-        columns = (self._arrays[f"{table}.{field}"][own].tolist() for field in _TABLES[table])
+        columns = (self._arrays[f"{table}.{field}"][own].tolist() for field in TABLES[table])
         return list(zip(*columns, strict=True))
 
     def segment(self, place: int, number: int, count: int | None = None) -> list[int]:
@@ -267,8 +164,8 @@ class KeptLogs:
 
     def columns(self, places: Sequence[int] | I64s) -> LogColumns:
         """The numbers of some logs."""
-        counts = (self.counts(name, places) for name in _COUNTED)
-        return LogColumns(*(self._rows(table, places) for table in _TABLES), *counts)
+        counts = (self.counts(name, places) for name in COUNTED)
+        return LogColumns(*(self._rows(table, places) for table in TABLES), *counts)
 
     def named(self, places: Sequence[int]) -> NamedLogs:
         """Some logs with their names."""
@@ -280,7 +177,7 @@ class KeptLogs:
         )
 
     def _rows(self, table: str, places: Sequence[int] | I64s) -> I64s:
-        at, fields = self.rows(table, places), _TABLES[table]
+        at, fields = self.rows(table, places), TABLES[table]
         # Each field lies in one piece: rules go by columns.
         found = np.empty((len(fields), at.size), np.int64)
         for row, field in zip(found, fields, strict=True):
@@ -326,46 +223,23 @@ def _array(file: zipfile.ZipFile, name: str) -> NDArray[np.generic]:
 
 def write_kept_logs(run_path: Path, code: str, logs: Sequence[NamedLogs]) -> None:
     """All logs of a run. OSError; UnicodeEncodeError: a path is not UTF-8."""
-    arrays = {"code": np.frombuffer(code.encode(), np.uint8), **_packed(logs)}
+    arrays = {"code": np.frombuffer(code.encode(), np.uint8), **packed_logs(logs)}
     with zipfile.ZipFile(run_path / LOGS_FILE, "w", zipfile.ZIP_STORED) as file:
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, (1, 0), allow_pickle=False)
 
 
+def chosen_logs(logs: NamedLogs, numbers: Sequence[int]) -> NamedLogs:
+    """Some of them."""
+    return KeptLogs(packed_logs([logs])).named(numbers)
+
+
 def joined_logs(known: KeptLogs, read: Sequence[NamedLogs]) -> KeptLogs:
     """Those that are known, and what was read just now, which counts where both have a log."""
     paths = {path for some in read for path in some.paths}
     others = [place for place, path in enumerate(known.paths) if path not in paths]
-    return KeptLogs(_packed([known.named(others), *read]))
-
-
-def _packed(logs: Sequence[NamedLogs]) -> dict[str, NDArray[np.generic]]:
-    digests = b"".join(bytes.fromhex(digest) for some in logs for digest in some.digests)
-    arrays: dict[str, NDArray[np.generic]] = {"digests": np.frombuffer(digests, np.uint8)}
-    for name, texts in (
-        ("paths", [path for some in logs for path in some.paths]),
-        ("topic_ids", [topic_id for some in logs for topic_id in some.topic_ids]),
-    ):
-        data = [text.encode() for text in texts]
-        arrays[name] = np.frombuffer(b"".join(data), np.uint8)
-        arrays[f"{name}.ends"] = _narrow([np.cumsum([len(text) for text in data], dtype=np.int64)])
-    for number, (table, fields) in enumerate(_TABLES.items()):
-        for place, field in enumerate(fields):
-            arrays[f"{table}.{field}"] = _narrow([some.columns[number][:, place] for some in logs])
-    for number, name in enumerate(_COUNTED, len(_TABLES)):
-        arrays[f"counts.{name}"] = _narrow([some.columns[number] for some in logs])
-    return arrays
-
-
-def _narrow(parts: Sequence[I64s]) -> NDArray[np.generic]:
-    """The numbers one part behind the other, in the fewest bytes."""
-    whole = [part for part in parts if part.size]
-    if not whole:
-        return np.empty(0, np.int8)
-    least, most = min(int(p.min()) for p in whole), max(int(p.max()) for p in whole)
-    kind = np.promote_types(np.min_scalar_type(least), np.min_scalar_type(most))
-    return np.concatenate(whole).astype(kind if kind.kind in "iu" else np.int64)
+    return KeptLogs(packed_logs([known.named(others), *read]))
 
 
 def _texts(arrays: dict[str, NDArray[np.generic]], name: str) -> list[str]:

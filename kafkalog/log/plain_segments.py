@@ -19,7 +19,7 @@ from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.format.time_index import TIME_INDEX_ENTRY, TIME_INDEX_ENTRY_BYTES
 from kafkalog.kernels import header_slices, header_sums, plain_segments
 from kafkalog.log.index_condition import INDEX_CONDITIONS, IndexCondition
-from kafkalog.log.kept_logs import NONE, I64s, SegmentNumbers
+from kafkalog.log.log_numbers import NONE, I64s, SegmentNumbers
 
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]

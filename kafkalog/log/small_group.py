@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,25 +14,14 @@ from kafkalog.errors import CorruptCheckpointError
 from kafkalog.format.checkpoints import EpochEntry, parse_leader_epoch_checkpoint
 from kafkalog.format.constants import MAX_INT64
 from kafkalog.format.file_names import REMOTE_INDEX_CACHE_DIR
-from kafkalog.format.offset_index import OFFSET_INDEX_ENTRY_BYTES
 from kafkalog.format.partition_metadata import parse_partition_metadata
-from kafkalog.format.time_index import TIME_INDEX_ENTRY_BYTES
 from kafkalog.kernels import header_sums
 from kafkalog.log.compaction_signs import FIRST_BATCHES
 from kafkalog.log.directory_entries import SeenDirectories
 from kafkalog.log.disk_traces import all_agree
-from kafkalog.log.inventory import PartitionCheckpoints
-from kafkalog.log.kept_logs import (
-    NONE,
-    I64s,
-    LogColumns,
-    LogNumbers,
-    NamedLogs,
-    SegmentNumbers,
-)
+from kafkalog.log.group_files import GroupFiles, Moment, SmallLog
 from kafkalog.log.listed_files import (
     EPOCHS,
-    KINDS,
     LOG,
     METADATA,
     OFFSET_INDEX,
@@ -42,89 +29,18 @@ from kafkalog.log.listed_files import (
     TIME_INDEX,
     ListedFiles,
 )
+from kafkalog.log.log_numbers import NONE, I64s, LogColumns, LogNumbers, NamedLogs, SegmentNumbers
 from kafkalog.log.plain_segments import PlainSegments, SegmentFiles, plain_segments_of
 from kafkalog.log.small_producers import last_times
-from kafkalog.native.directory_entries import MTIME_S
-from kafkalog.native.file_contents import WantedFiles, read_files
 
 Flags = NDArray[np.bool_]
-
-_NS = 1_000_000_000
-# Of an index so much is read: whole entries of either kind.
-MOST_INDEX_BYTES = 170 * 24
-_ENTRY_BYTES = np.zeros(KINDS, np.int64)
-_ENTRY_BYTES[[OFFSET_INDEX, TIME_INDEX]] = OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """`expiration_ms`: after how long a broker forgets an idle producer; `most_slices`: of the
-    slices of time that are kept of a log.
-    """
-
-    now_ms: int
-    expiration_ms: int
-    most_slices: int
-
-
-@dataclass(frozen=True, slots=True)
-class SmallLog:
-    """What is known of one from outside of its directory: `lines` of the log dir's checkpoints."""
-
-    path: str
-    digest: str
-    lines: PartitionCheckpoints
-    log_dir: Path
-
-
-class _Group:
-    """Files of l logs, by kind, log and offset; their bytes in that order in `buf`."""
-
-    def __init__(self, seen: SeenDirectories, files: ListedFiles, numbers: Sequence[int]) -> None:
-        places = np.full(len(seen.paths), -1, np.int64)
-        places[numbers] = np.arange(len(numbers))
-        entries = np.flatnonzero(places[files.owners] >= 0)
-        owners = places[files.owners[entries]]
-        order = np.lexsort((files.offsets[entries], owners, files.kinds[entries]))
-        entries = entries[order]
-        self.count = len(numbers)
-        self.owners, self.kinds = owners[order], files.kinds[entries]
-        self.offsets, self.sizes = files.offsets[entries], files.sizes[entries]
-        self.mtimes_ns, self.inodes = files.mtimes_ns[entries], files.inodes[entries]
-        entry_bytes = _ENTRY_BYTES[self.kinds]
-        read = np.where(entry_bytes > 0, np.minimum(self.sizes, MOST_INDEX_BYTES), self.sizes)
-        self.ends = np.cumsum(read)
-        self.starts = self.ends - read
-        self.buf, is_read = read_files(
-            [os.fsencode(path) for path in seen.paths], seen.listed,
-            WantedFiles(entries, read, self.sizes, entry_bytes),
-        )  # fmt: skip
-        is_odd = ~is_read | (self.inodes < 0)
-        is_odd |= seen.listed.numbers[entries, MTIME_S] != self.mtimes_ns // _NS
-        self.are_sound = np.ones(self.count, np.bool_)
-        self.are_sound[self.owners[is_odd]] = False
-
-    def of_kind(self, kind: int) -> slice:
-        """Which files those of a kind are."""
-        first, end = np.searchsorted(self.kinds, (kind, kind + 1))
-        return slice(int(first), int(end))
-
-    def bytes_of(self, *kinds: int) -> I64s:
-        """Of each log in files of these kinds."""
-        own = np.isin(self.kinds, kinds)
-        found = np.bincount(self.owners[own], self.sizes[own], minlength=self.count)
-        return found.astype(np.int64)
-
-    def data(self, file: int) -> bytes:
-        """Of one file."""
-        return self.buf[self.starts[file] : self.ends[file]].tobytes()
 
 
 def read_group(
     seen: SeenDirectories, files: ListedFiles, logs: Mapping[int, SmallLog], moment: Moment
 ) -> NamedLogs:
     """Those of these logs, by the number of their directory, that are sound."""
-    group = _Group(seen, files, [*logs])
+    group = GroupFiles(seen, files, [*logs])
     segments = plain_segments_of(group.buf, _segment_files(group))
     owners = group.owners[group.of_kind(LOG)]
     firsts = np.searchsorted(owners, np.arange(group.count + 1))
@@ -161,7 +77,7 @@ def _column(parts: Sequence[Sequence[int]]) -> I64s:
     return np.array([number for part in parts for number in part], np.int64).reshape(-1, 1)
 
 
-def _segment_files(group: _Group) -> SegmentFiles:
+def _segment_files(group: GroupFiles) -> SegmentFiles:
     """Logs whose indexes are named by other offsets are not sound."""
     logs = group.of_kind(LOG)
     ranges = []
@@ -176,7 +92,7 @@ def _segment_files(group: _Group) -> SegmentFiles:
     )  # fmt: skip
 
 
-def _has_snapshot(group: _Group) -> I64s:
+def _has_snapshot(group: GroupFiles) -> I64s:
     """Of each segment whether there is a snapshot of its base offset."""
     logs, own = group.of_kind(LOG), group.of_kind(SNAPSHOT)
     found = np.zeros(logs.stop - logs.start, np.int64)
@@ -191,7 +107,7 @@ def _has_snapshot(group: _Group) -> I64s:
     return found
 
 
-def _refuse_gaps(group: _Group, segments: PlainSegments, owners: I64s) -> None:
+def _refuse_gaps(group: GroupFiles, segments: PlainSegments, owners: I64s) -> None:
     """Each segment begins where the one in front of it ends."""
     bases, next_offsets = (_column_of(segments, name) for name in ("base_offset", "next_offset"))
     is_gap = (owners[1:] == owners[:-1]) & (bases[1:] != next_offsets[:-1])
@@ -214,7 +130,7 @@ class _Told(NamedTuple):
 
 
 def _told_by_small_files(
-    group: _Group, segments: PlainSegments, firsts: Sequence[int], logs: Sequence[SmallLog],
+    group: GroupFiles, segments: PlainSegments, firsts: Sequence[int], logs: Sequence[SmallLog],
     moment: Moment,
 ) -> dict[int, _Told]:  # fmt: skip
     """Of the logs that are sound with them, by number."""
@@ -281,7 +197,7 @@ def _producers(
 
 
 def _log_numbers(
-    group: _Group, segments: PlainSegments, firsts: I64s, logs: Sequence[SmallLog],
+    group: GroupFiles, segments: PlainSegments, firsts: I64s, logs: Sequence[SmallLog],
     told: Mapping[int, _Told], moment: Moment,
 ) -> I64s:  # fmt: skip
     starts = firsts[:-1]

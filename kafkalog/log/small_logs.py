@@ -9,6 +9,7 @@ needs it reads it by itself.
     here            which logs are small
     listed_files    what their files are, by the names
     plain_segments  the numbers of each segment
+    group_files     the bytes of some hundred
     small_group     what the files of a log say together
 
 A directory is listed again behind the last look at its files: what was read of one that changed
@@ -24,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.log.directory_entries import SeenDirectories, digests_of, look_into
+from kafkalog.log.group_files import MOST_INDEX_BYTES, Moment, SmallLog
 from kafkalog.log.inventory import PartitionKind
-from kafkalog.log.kept_logs import I64s, NamedLogs
+from kafkalog.log.kept_logs import chosen_logs
 from kafkalog.log.listed_files import LOG, OFFSET_INDEX, OTHER, TIME_INDEX, ListedFiles, files_of
 from kafkalog.log.log_dir_files import LogDirFiles
-from kafkalog.log.small_group import MOST_INDEX_BYTES, Moment, SmallLog, read_group
+from kafkalog.log.log_numbers import I64s, NamedLogs
+from kafkalog.log.small_group import read_group
 from kafkalog.log.topic_partition import parse_partition_dir_name
 from kafkalog.native.file_contents import can_read
 
@@ -70,7 +73,7 @@ class SmallLogs:
             )
             again = [*digests_of(look_into(found.paths))] if found.paths else []
             same = [n for n, digest in enumerate(again) if digest == found.digests[n]]
-            self.found.append(found if len(same) == len(again) else found.chosen(same))
+            self.found.append(found if len(same) == len(again) else chosen_logs(found, same))
 
 
 def _log_at(path: str, digest: str, log_dirs: Mapping[Path, LogDirFiles]) -> SmallLog | None:

@@ -25,7 +25,7 @@ from kafkalog.log.index_condition import (
     time_index_state,
 )
 from kafkalog.log.inventory import PartitionInventory, SegmentInfo
-from kafkalog.log.kept_logs import NONE, SegmentNumbers
+from kafkalog.log.log_numbers import NONE, SegmentNumbers
 from kafkalog.log.segment_facts import segment_facts
 from kafkalog.log.segment_headers import HeaderScan, scan_headers
 from kafkalog.log.segment_tail import SegmentEnds, Tail, tail_error

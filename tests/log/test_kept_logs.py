@@ -11,17 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalog.errors import CorruptKeptLogsError
-from kafkalog.log.kept_logs import (
-    LOGS_FILE,
-    KeptLogs,
-    LogColumns,
-    LogNumbers,
-    NamedLogs,
-    SegmentNumbers,
-    SliceNumbers,
-    read_kept_logs,
-    write_kept_logs,
-)
+from kafkalog.log.kept_logs import LOGS_FILE, KeptLogs, read_kept_logs, write_kept_logs
+from kafkalog.log.log_numbers import LogColumns, LogNumbers, NamedLogs, SegmentNumbers, SliceNumbers
 
 WIDTHS = (len(LogNumbers._fields), len(SegmentNumbers._fields), len(SliceNumbers._fields), 1, 1)
 NUMBERS = st.one_of(
