@@ -42,7 +42,7 @@ from kafkalog.kernels.assemble_batches import (
 )
 from kafkalog.kernels.decide_batches import REBUILD
 from kafkalog.kernels.encode_records import FACTS, RECORD_GROWTH_BYTES
-from kafkalog.kernels.join_checksums import POWERS, join_two_checksums
+from kafkalog.kernels.join_checksums import join_two_checksums
 from kafkalog.kernels.status import STATUS_TEXT
 from kafkalog.log.inventory import SegmentInfo
 from kafkalog.log.segment_file import Chunk
@@ -149,7 +149,7 @@ class GroupRewriter:
         self._decider.pass_over(part.records)
         before = self._source_checksums[segment.base_offset]
         self._source_checksums[segment.base_offset] = join_two_checksums(
-            before, part.checksum, part.end - part.start, POWERS
+            before, part.checksum, part.end - part.start
         )
         stats.add(part.stats)
         rebuilt.add_all(part.rebuilt, output.position)

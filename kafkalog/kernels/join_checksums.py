@@ -63,7 +63,12 @@ def join_checksums(first: int, second: int, length: int, powers: I64Array) -> in
 
 
 @kernel((I64, I64, I64, I64_IN))
-def join_two_checksums(first: int, second: int, length: int, powers: I64Array) -> int:
-    """As `join_checksums`, for callers in Python."""
+def _join_two(first: int, second: int, length: int, powers: I64Array) -> int:
     joined: int = join_checksums(first, second, length, powers)
     return joined
+
+
+def join_two_checksums(first: int, second: int, length: int) -> int:
+    """As `join_checksums`, for callers in Python."""
+    # A number of Python's also where the kernel runs as plain Python, over numpy's.
+    return int(_join_two(first, second, length, POWERS))

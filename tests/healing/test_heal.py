@@ -258,7 +258,7 @@ def operations(path: Path) -> Iterator[str]:
     [
         3,
         9,
-        *(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 1, 5, 12, 15, 18, 21, 25, 27)),
+        *(pytest.param(n, marks=pytest.mark.thorough) for n in (0, 1, 5, 12, 15, 18, 21, 23, 25)),
     ],
 )
 def test_a_run_that_dies_leaves_a_copy_that_the_next_one_heals(
