@@ -22,8 +22,6 @@ _METH_FASTCALL = 0x80
 # Where a file of ELF says what it is, and of a shared library what.
 _ELF_TYPE_AT, _SHARED = 16, b"\x03\x00"
 
-# What a function needs lives as long as the process: its code, its description, its objects.
-_held: list[object] = []
 # Counts libraries that are in no file.
 _in_memory = count(1)
 
@@ -127,6 +125,9 @@ def _python_function(part: Part, address: int, code: object) -> Callable[..., An
     method = _MethodDef(name, address, _METH_FASTCALL, None)
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make = kind(("PyCFunction_NewEx", ctypes.pythonapi))
-    _held.append((method, code))
+    # What a function needs lives as long as the process: its code, its description. A module that
+    # holds them is not enough: at its end Python empties modules, and looks at functions after it.
+    for needed in (method, code):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
     made = make(ctypes.byref(method), self_of(part), None)
     return cast(Callable[..., Any], made)

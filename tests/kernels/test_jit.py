@@ -210,3 +210,32 @@ def test_a_stamp_does_not_depend_on_where_a_function_was_made() -> None:
         return lambda number: (lambda other: other + number)(CHECKED)
 
     assert stamp_of(made()) == stamp_of(made())  # type: ignore[arg-type]
+
+
+_EMPTIED = """
+import ctypes, gc
+from kafkalog.kernels import loading
+from kafkalog.kernels.join_checksums import join_two_checksums
+
+join_two_checksums(1, 2, 3)
+found = [each for each in gc.get_objects() if type(each) is type(len)]
+kernel = next(each for each in found if each.__name__ == "_join_two")
+loading.__dict__.clear()
+gc.collect()
+# Whatever memory has become free is written over.
+sizes = range(8, 256, 8)
+others = [ctypes.create_string_buffer(b"x" * size, size) for size in sizes for _ in range(999)]
+gc.collect()
+assert kernel.__name__ == "_join_two", kernel.__name__
+assert kernel.__doc__ is None
+"""
+
+
+@pytest.mark.skipif(INTERPRETED or CHECKED, reason="no machine code is loaded")
+def test_a_kernel_outlives_the_module_that_loaded_it() -> None:
+    """As at the end of a process: modules are emptied, and Python looks for garbage after it."""
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", _EMPTIED], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
