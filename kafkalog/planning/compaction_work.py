@@ -24,6 +24,8 @@ _FLAG_BYTES_SHUFFLED = 0.5
 _MAP_TASK_BYTES = 128 * 1024 * 1024
 _RECORDS_PER_MERGER = 8 * 1024 * 1024
 _MOST_MERGERS = 256
+# Of a log that is no larger whatever looks at its headers reads everything.
+_SMALL_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ def bytes_read(work: CompactionWork, workers: Workers) -> int:
     and the new files once. Before that headers, which are next to nothing or everything.
     """
     compared = 2 * work.source_bytes + work.kept_bytes if work.is_compared else 0
-    scanned = work.source_bytes if work.is_scanned_whole else 0
+    is_scanned = work.is_scanned_whole or work.source_bytes <= _SMALL_BYTES
+    scanned = work.source_bytes if is_scanned else 0
     once = work.source_bytes + work.kept_bytes
     return once + int(bytes_again(work, workers)) + compared + scanned
 
