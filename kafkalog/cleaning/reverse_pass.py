@@ -24,10 +24,7 @@ from kafkalog.batches.arena import Arena
 from kafkalog.batches.batch_table import codecs
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.cleaning.batch_roles import BatchRoles
-from kafkalog.cleaning.checked_chunks import (
-    CLEANER_ARENA_BYTES,
-    check_checksums,
-)
+from kafkalog.cleaning.checked_chunks import CLEANER_ARENA_BYTES, check_checksums
 from kafkalog.cleaning.finished_parts import FinishedParts
 from kafkalog.cleaning.indexed_chunks import end_of, indexed_chunks, read_ahead, read_between
 from kafkalog.cleaning.key_map import KeySecret
@@ -93,6 +90,9 @@ class ReversePass:
         try:
             rest = self._go()
         except (KafkaLogError, OSError):
+            # The pass in order needs the memory.
+            self._map, self.finished = None, FinishedParts(0)
+            self._flags.close()
             return None
         return self._all_flags(*rest)
 
