@@ -58,7 +58,8 @@ FLOORS: dict[str, Floor] = {
     ),
     # What is reached by address, and what does its work where it is not there.
     "native": floor(
-        "format kernels.jit kernels.big_endian kernels.single_blocks kernels.join_checksums",
+        "format kernels.jit kernels.big_endian kernels.single_blocks kernels.join_checksums "
+        "kernels.check_records kernels.status",
         "llvmlite numpy",
         barred_calls=FILES,
     ),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kafkalog.batches import batch_table
 from kafkalog.batches.arena import Arena
+from kafkalog.batches.checked_records import check_compressed
 from kafkalog.batches.record_areas import RecordAreas, iterate_record_areas
 from kafkalog.checking.coordinator_checks import CoordinatorChecks
 from kafkalog.checking.finding import BAD_BATCH, FindingList
@@ -45,6 +46,8 @@ _HOLES_KEPT = 8
 _MAX_EPOCH_RUNS = 1024
 _ARENA_BYTES = 8 * 1024 * 1024
 _WINDOW_AFTER_DAMAGE = 64
+_LZ4_FLAGS_AT = RECORD_BATCH_OVERHEAD + 4
+_LZ4_CONTENT_CHECKSUM = 1 << 2
 
 
 class BatchChecks:
@@ -116,6 +119,13 @@ class BatchChecks:
     def _open(self, chunk: Chunk, rows: Rows) -> list[Rows]:
         """Check the records of `rows`; returns them, completed, in parts."""
         complete: list[Rows] = []
+        if not self.coordinator.reads_records:
+            checked, _ = check_compressed(
+                chunk.buf, chunk.position, rows, self._arena, self._max_batch_bytes
+            )
+            complete.append(rows[: checked.size])
+            self._check_timestamps(complete[0], checked)
+            rows = rows[checked.size :]
         window = rows.size
         while rows.size:
             done = 0
@@ -156,6 +166,9 @@ class BatchChecks:
             largest[first] = rows["max_timestamp"][first]
             self._say_record(rows[first], code, position - int(starts[first]), record)
             first += 1
+        self._check_timestamps(rows, largest)
+
+    def _check_timestamps(self, rows: Rows, largest: NDArray[np.int64]) -> None:
         # A broker takes the largest of -1 and the records' times.
         is_right = (largest == rows["max_timestamp"]) | (
             np.maximum(largest, NO_TIMESTAMP) == rows["max_timestamp"]
@@ -186,8 +199,7 @@ class BatchChecks:
             wrong = count_wrong_inner_checksums(entry)
             if wrong:
                 self._say("inner-crc", row, f"{wrong} of the messages inside")
-        lz4 = batch_table.codecs(rows) == CompressionType.LZ4
-        for row in rows[lz4]:
+        for row in rows[_may_have_lz4_checksums(chunk, rows)]:
             start = int(row["position"]) - chunk.position
             entry = chunk.buf[start : start + int(row["size_in_bytes"])].data
             magic = int(row["magic"])
@@ -266,3 +278,15 @@ class BatchChecks:
 
     def _say(self, kind: str, row: np.void, text: str) -> None:
         self._found.add(kind, text, position=int(row["position"]), offset=int(row["base_offset"]))
+
+
+def _may_have_lz4_checksums(chunk: Chunk, rows: Rows) -> Mask:
+    """Which batches are lz4 whose content may have a checksum; Kafka's own frames have none."""
+    found: Mask = batch_table.codecs(rows) == CompressionType.LZ4
+    current = np.flatnonzero(found & ~batch_table.is_legacy(rows))
+    # The flags of a frame come behind its magic number; what is too short for them is no frame.
+    flags_at = rows["position"][current] - chunk.position + _LZ4_FLAGS_AT
+    is_there = flags_at < chunk.buf.size
+    found[current] = is_there
+    found[current[is_there]] = chunk.buf[flags_at[is_there]] & _LZ4_CONTENT_CHECKSUM
+    return found

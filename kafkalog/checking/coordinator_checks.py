@@ -42,6 +42,11 @@ class CoordinatorChecks:
         self._found = found
         self.groups = GroupTrack()
 
+    @property
+    def reads_records(self) -> bool:
+        """Whether there is anything to be checked."""
+        return self._topic is not None
+
     def check(self, areas: RecordAreas) -> None:
         """The records of some batches."""
         if self._topic is None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkalog.batches.arena import Arena
+from kafkalog.batches.checked_records import check_compressed
 from kafkalog.batches.record_areas import iterate_record_areas
 from kafkalog.cleaning.checked_chunks import (
     CLEANER_ARENA_BYTES,
@@ -27,6 +28,7 @@ from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
 from kafkalog.errors import CorruptIndexError, CorruptRecordError
 from kafkalog.format.batch_rows import are_equal_rows
 from kafkalog.format.checksum import crc32c
+from kafkalog.format.constants import MAX_BATCH_BYTES
 from kafkalog.format.record_batch import BATCH_ROW
 from kafkalog.kernels.check_records import check_records
 from kafkalog.kernels.status import OK, STATUS_TEXT
@@ -118,6 +120,9 @@ def _check_records(
     """
     if not rows.size:
         return
+    _, found = check_compressed(chunk.buf, chunk.position, rows, arena, MAX_BATCH_BYTES)
+    _check_folds(rows[: found.size], found, folds[: found.size], path)
+    rows, folds = rows[found.size :], folds[found.size :]
     for part, areas in iterate_record_areas(
         chunk.buf, chunk.position, rows, arena, path=path, arena_bytes=CLEANER_ARENA_BYTES
     ):
@@ -127,9 +132,15 @@ def _check_records(
         )
         if code != OK:
             raise _differs(f"record {record}: {STATUS_TEXT[code]}", areas.rows[b], path)
-        if not np.array_equal(found, folds[part]):
-            b = int(np.argmax(found != folds[part]))
-            raise _differs("records differ from those that were to stay", areas.rows[b], path)
+        _check_folds(areas.rows, found, folds[part], path)
+
+
+def _check_folds(
+    rows: NDArray[np.void], found: NDArray[np.int64], wanted: NDArray[np.int64], path: str
+) -> None:
+    if not np.array_equal(found, wanted):
+        b = int(np.argmax(found != wanted))
+        raise _differs("records differ from those that were to stay", rows[b], path)
 
 
 def _check_order(rows: NDArray[np.void], previous_offset: int, path: str) -> int:

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from kafkalog.format.compression import compress
 from kafkalog.format.constants import MAX_INT32, CompressionType
-from kafkalog.kernels.jit import I64, I64_IN, I64_OUT, U8_IN, U8_OUT, I64Array, U8Array, kernel
+from kafkalog.kernels.jit import (
+    I64,
+    I64_IN,
+    I64_OUT,
+    U8_IN,
+    U8_OUT,
+    I64Array,
+    U8Array,
+    inlined,
+    kernel,
+)
 from kafkalog.kernels.single_blocks import find_single_blocks
 from kafkalog.native import codec_functions
 from kafkalog.native.calls import call_4, call_5
@@ -55,6 +65,11 @@ def compresses(codecs: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _are_of(codecs: NDArray[np.int64], zstd: bool, lz4: bool) -> NDArray[np.bool_]:
     wanted: NDArray[np.bool_] = ((codecs == _ZSTD) & zstd) | ((codecs == _LZ4) & lz4)
     return wanted
+
+
+def functions_found() -> Functions:
+    """What is called."""
+    return _functions
 
 
 def decompress_batches(
@@ -161,6 +176,32 @@ def _checked(stopped: int, buf_bytes: int) -> int:
     return stopped
 
 
+@inlined
+def decompress_one(
+    zstd_function: ZstdDecompress,
+    zstd_context: int,
+    lz4_function: Lz4Decompress,
+    codec: int,
+    block: int,
+    length: int,
+    target: int,
+    room: int,
+) -> int:
+    """The bytes that a block of `length` at the address `block` becomes at `target`, where there is
+    room for so many; below 0 where it fails.
+    """
+    done: int = I64(-1)
+    if codec == _ZSTD and zstd_function != 0:
+        done = call_5(zstd_function, zstd_context, target, room, block, length)
+    elif codec == _LZ4 and lz4_function != 0:
+        # An int: what it returns below 0 looks large here.
+        done = call_4(lz4_function, block, target, length, room) & _INT_BITS
+    # More than there was room for is no answer of a sound library.
+    if done > room:
+        done = I64(-1)
+    return done
+
+
 @kernel((I64, I64, I64, U8_IN, I64_IN, I64_IN, I64_IN, I64_IN, I64, U8_OUT, I64, I64, I64_OUT))
 def _decompress(
     zstd_function: ZstdDecompress,
@@ -186,15 +227,11 @@ def _decompress(
         room = rooms[b]
         if room <= 0 or room > out.size - size or size >= enough:
             return b
-        block, length = source + starts[b], ends[b] - starts[b]
-        done = I64(-1)
-        if codecs[b] == _ZSTD and zstd_function != 0:
-            done = call_5(zstd_function, zstd_context, target + size, room, block, length)
-        elif codecs[b] == _LZ4 and lz4_function != 0:
-            # An int: what it returns below 0 looks large here.
-            done = call_4(lz4_function, block, target + size, length, room) & _INT_BITS
-        # Below 0 it failed. More than there was room for is no answer of a sound library.
-        if done < 0 or done > room:
+        done = decompress_one(
+            zstd_function, zstd_context, lz4_function, codecs[b],
+            source + starts[b], ends[b] - starts[b], target + size, room,
+        )  # fmt: skip
+        if done < 0:
             return b
         size += done
         edges[b + 1] = size

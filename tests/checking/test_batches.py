@@ -186,6 +186,32 @@ def test_a_wrong_crc_of_a_message_in_a_wrapper_is_found(log_dir: Path) -> None:
     assert (found.kind, found.text) == ("inner-crc", "1 of the messages inside")
 
 
+@pytest.mark.parametrize("codec", list(CompressionType))
+def test_what_is_wrong_among_sound_batches_is_said_of_each_alone(
+    log_dir: Path, codec: CompressionType
+) -> None:
+    """All of one codec: a record that its fields do not use up, a cut payload, another time."""
+    log = LogBuilder(log_dir, "orders-0").segment()
+    for n in range(6):
+        record = Record(10 * n, START_MS, b"k", b"v" * 40)
+        batch = pack_batch([record], codec=codec)
+        if n in (1, 3):
+            body = bytearray(pack_records([record], 10 * n, START_MS))
+            body[4] += 2  # the length of the key
+            payload = compress(codec, bytes(body)) if n == 1 else batch[BODY:-9]
+            size = struct.pack(">i", BODY - 12 + len(payload))
+            batch = with_crc(batch[:8] + size + batch[12:BODY] + payload)
+        if n == 4:
+            batch = patched(batch, MAX_TIMESTAMP, struct.pack(">q", START_MS + 1))
+        log.raw(batch)
+    log.next_offset = 60
+    log.segment(60).write(clean_shutdown=False)
+    found = of_log(log.path / "00000000000000000000.log")
+    assert [(f.kind, f.offset) for f in found] == [
+        ("records-unreadable", 10), ("records-unreadable", 30), ("max-timestamp", 40),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("is_right", [True, False])
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_the_content_checksum_of_an_lz4_frame_is_checked(

@@ -6,12 +6,23 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from kafkalog.cleaning.output_segment import OutputFile
+from kafkalog.cleaning.rebuilt_batches import RebuiltBatches
+from kafkalog.cleaning.verify import verify_segment
+from kafkalog.errors import CorruptRecordError
+from kafkalog.format.constants import CompressionType
+from kafkalog.format.record import Record
+from kafkalog.format.record_batch import BATCH_ROW, pack_batch
+from kafkalog.kernels.encode_records import fold_records
+from kafkalog.log.segment_file import ChunkBuffers, read_chunks
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import plan_run
 from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.resources.spilled_array import SpilledArray
 from kafkalog.swap.local_files import LocalFiles
 from tests.cleaning.test_laws import CONFIG, compact
 from tests.operations.faults.logs import contents
@@ -113,3 +124,29 @@ def test_an_unaltered_output_is_swapped_in(log_dir: Path) -> None:
     stats = result.stats
     assert (stats.batches_read, stats.batches_retained, stats.batches_copied) == (5, 5, 2)
     assert stats.bytes_after == (path / f"{0:020d}.log").stat().st_size
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+@pytest.mark.parametrize("wrong", range(-1, 3))
+def test_records_that_are_not_those_that_were_to_stay_are_found(
+    tmp_path: Path, codec: CompressionType, wrong: int
+) -> None:
+    """The bytes are as they were written, with right checksums: only the records differ."""
+    path = tmp_path / "0.log"
+    batches = [pack_batch([Record(5 + 2 * n, 7, b"k", b"v")], codec=codec) for n in range(3)]
+    path.write_bytes(b"".join(batches))
+    (chunk,) = read_chunks(str(path))
+    folds = np.empty(3, np.int64)
+    fold_records(np.array([5, 7, 9]), np.array([7, 7, 7]), np.array([1, 2, 3]), folds)
+    if wrong >= 0:
+        folds[wrong] += 1
+    rows, rebuilt = SpilledArray(BATCH_ROW, 1 << 20), RebuiltBatches(1 << 20)
+    rows.append(chunk.rows)
+    rebuilt.add(chunk.rows["position"].copy(), folds)
+    log = OutputFile(str(path), path.name, path.stat().st_size, 0)
+    if wrong < 0:
+        verify_segment(log, rows, rebuilt, ChunkBuffers())
+        return
+    with pytest.raises(CorruptRecordError, match="records differ") as error:
+        verify_segment(log, rows, rebuilt, ChunkBuffers())
+    assert error.value.offset == 5 + 2 * wrong
