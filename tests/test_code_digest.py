@@ -61,6 +61,31 @@ def test_a_zipped_package_has_the_same_digest(other: Path, tmp_path: Path) -> No
     assert done.stdout.strip() == code_digest()
 
 
+@pytest.mark.parametrize("archived", [False, True])
+def test_what_stat_tells_is_enough_for_one_machine(
+    other: Path, tmp_path: Path, *, archived: bool
+) -> None:
+    place = str(other)
+    if archived:
+        place = shutil.make_archive(str(tmp_path / "sent"), "zip", other, "kafkalog")
+    command = "from kafkalog.code_digest import code_on_disk; print(code_on_disk())"
+
+    def seen() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", command], cwd="/", capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": place},
+        ).stdout.strip()  # fmt: skip
+
+    before = seen()
+    assert seen() == before
+    # Another folder is other files; what is sent in an archive is known by its bytes.
+    assert (before == code_digest()) is archived
+    if not archived:
+        file = other / "kafkalog" / "kernels" / "hash_keys.py"
+        file.write_bytes(file.read_bytes()[:-1] + b"#")
+        assert seen() != before
+
+
 def _touch(path: Path) -> str:
     path.touch()
     return "done"
@@ -70,8 +95,8 @@ def test_a_worker_process_with_other_code_does_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = os.getpid()
-    real = module._digest.__wrapped__
-    monkeypatch.setattr(module, "_digest", lambda pid: "0.1.0 (x)" if pid == driver else real(pid))
+    real = module._seen.__wrapped__
+    monkeypatch.setattr(module, "_seen", lambda pid: "0.1.0 (x)" if pid == driver else real(pid))
     tasks = [tmp_path / name for name in ("a", "b")]
     with pytest.raises(CodeDiffersError, match=r"made by kafkalog 0\.1\.0 \(x\), this task runs"):
         list(in_processes(tasks, _touch, 2, str))

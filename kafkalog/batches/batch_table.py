@@ -118,13 +118,18 @@ def last_sequences(rows: Rows) -> NDArray[np.int32]:
     return np.where(base >= 0, last, NO_SEQUENCE).astype(np.int32)
 
 
-def extend_file_checksum(before: int, buf: NDArray[np.uint8], rows: Rows, known: Mask) -> int:
+def extend_file_checksum(
+    before: int, buf: NDArray[np.uint8], rows: Rows, known: Mask | None = None
+) -> int:
     """CRC-32C of the bytes that gave `before` with buf behind them, which is the batches of rows
-    and nothing else. `known` bool[b]: their stored checksums are those of their bytes.
+    and nothing else. `known` bool[b]: their stored checksums are those of their bytes; all are
+    without it.
     """
+    crcs = rows["crc"].astype(np.int64)
+    if known is not None:
+        crcs[~known] = -1
     # What a checksum of magic 0 and 1 covers, and its polynomial, are others.
-    known = known & ~is_legacy(rows)
-    crcs = np.where(known, rows["crc"], -1)
+    crcs[is_legacy(rows)] = -1
     return extend_by_batches(before, buf, rows["size_in_bytes"].astype(np.int64), crcs)
 
 

@@ -98,7 +98,7 @@ class OutputSegment:
         # and the read-back compares the disk with what the batches state.
         if len(parts) == 1:
             buf = np.frombuffer(parts[0], np.uint8)
-            known = np.full(rows.size, are_sound)
+            known = None if are_sound else np.zeros(rows.size, np.bool_)
             self._checksum = extend_file_checksum(self._checksum, buf, rows, known)
         else:
             for part in parts:

@@ -127,7 +127,9 @@ class GroupRewriter:
             before = self._source_checksums[source.base_offset]
             # Of all bytes that the new segment was made from: the record of what was replaced
             # has it, so undo knows the files again. The batches' own were checked by the map.
-            known = ~_are_among(rows, decisions.corrupt)
+            known = None
+            if decisions.corrupt.size:
+                known = ~np.isin(rows["position"], decisions.corrupt["position"])
             self._source_checksums[source.base_offset] = extend_file_checksum(
                 before, buf, rows, known
             )
@@ -175,8 +177,7 @@ class GroupRewriter:
         stats, rebuilt = CleanerStats(), RebuiltBatches(self._budget.kept_bytes)
         decisions = self._decider.decide_chunk(chunk, segment, flags.copy(), stats)
         stats.bytes_before = chunk.buf.size
-        every = np.ones(chunk.rows.size, np.bool_)
-        checksum = extend_file_checksum(0, chunk.buf, chunk.rows, every)
+        checksum = extend_file_checksum(0, chunk.buf, chunk.rows)
         end = chunk.position + chunk.buf.size
         part = FinishedPart(chunk.position, end, flags.size, checksum, stats, rebuilt)
         finished.add(segment.path, part)
@@ -278,13 +279,6 @@ class GroupRewriter:
         most = max(self._budget.max_batch_bytes, LARGE_BODY_BYTES) * 4
         assert room <= most, "a batch is capped when it is read"  # noqa: S101
         self._out = np.empty(room, np.uint8)
-
-
-def _are_among(rows: NDArray[np.void], some: NDArray[np.void]) -> NDArray[np.bool_]:
-    """bool[b]: whether each batch is one of `some`, of the same file."""
-    if not some.size:
-        return np.zeros(rows.size, np.bool_)
-    return np.isin(rows["position"], some["position"])
 
 
 def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:

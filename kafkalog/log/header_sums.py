@@ -13,6 +13,11 @@ from kafkalog.format.constants import MAGIC_VALUE_V2, NO_TIMESTAMP
 from kafkalog.kernels import header_sums as kernel
 
 Rows = NDArray[np.void]
+# The magics of each set of bits.
+_MAGICS = [
+    tuple(magic for magic in range(MAGIC_VALUE_V2 + 1) if bits >> magic & 1)
+    for bits in range(1 << (MAGIC_VALUE_V2 + 1))
+]
 # How many parts of time slices are cut into.
 _PARTS = 8
 
@@ -65,7 +70,7 @@ def header_sums(rows: Rows, base_offset: int = 0) -> HeaderSums | None:
         smallest_largest_ms=found[kernel.SMALLEST_LARGEST] if has_largest else NO_TIMESTAMP,
         largest_at=found[kernel.LARGEST_AT],
         attributes=found[kernel.ATTRIBUTES],
-        magics=tuple(magic for magic in range(MAGIC_VALUE_V2 + 1) if magics >> magic & 1),
+        magics=_MAGICS[magics & (len(_MAGICS) - 1)],
         has_producer_ids=found[kernel.PRODUCERS] > 0,
         transactional_bytes=found[kernel.TRANSACTIONAL_BYTES],
         control_batches=found[kernel.CONTROL_BATCHES],

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from kafkalog.errors import InvalidConfigError
@@ -177,7 +177,10 @@ class PartitionInventory(JsonFacts):
         """The log as a broker loads it where its topic is not tiered: a log start line below the
         first segment is stale, and the log starts with the segment.
         """
-        return replace(self, has_remote_segments=False, log_start_offset=self._local_start_offset)
+        log_start = self._local_start_offset
+        if not self.has_remote_segments and self.log_start_offset == log_start:
+            return self
+        return replace(self, has_remote_segments=False, log_start_offset=log_start)
 
     @property
     def _local_start_offset(self) -> int:
@@ -199,8 +202,15 @@ class PartitionInventory(JsonFacts):
         # Whether older segments are in tiered storage is said by settings, not by the directory.
         # The digest takes the log as a local one, so that the same files have the same token either
         # way.
-        depends_on = replace(self.as_local_log(), **_NOT_IN_TOKEN)
-        return hashlib.sha256(json.dumps(depends_on.to_row()).encode()).hexdigest()
+        row = self.to_row()
+        for name, value in _NOT_IN_TOKEN.items():
+            row[_PLACES[name]] = value
+        row[_PLACES["has_remote_segments"]] = False
+        row[_PLACES["log_start_offset"]] = self._local_start_offset
+        return hashlib.sha256(json.dumps(row).encode()).hexdigest()
+
+
+_PLACES = {field.name: place for place, field in enumerate(fields(PartitionInventory))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,8 +128,7 @@ def scan_headers(
                 status = CORRUPT_LENGTH
             if judges_control and control_problem is None:
                 rows = buffers.rows[before:count]
-                starts = rows["position"] - position
-                control_problem = _control_problem(file, rows, buf, starts, buf.size)
+                control_problem = _control_problem(file, rows, buf, position, buf.size)
             # Two ways to go on. Where batches are small a window is read in whole, bodies and all:
             # one read for many headers. Where they are large each header is read by itself, and the
             # bodies are skipped; not in remote storage, where all around a header comes with it.
@@ -179,8 +178,7 @@ def _read_singly(
             break
         rows = _decode_headers(headers, positions)
         if judges_control and problem is None:
-            starts = np.arange(rows.size) * HEADER_READ_BYTES
-            problem = _control_problem(file, rows, headers, starts, HEADER_READ_BYTES)
+            problem = _control_problem(file, rows, headers, None, HEADER_READ_BYTES)
         batch_bytes = (next_position - position) / rows.size
         count, position = buffers.append_rows(count, rows), next_position
     return count, position, problem
@@ -190,19 +188,21 @@ def _control_problem(
     file: SourceFile,
     rows: NDArray[np.void],
     buf: NDArray[np.uint8],
-    starts: NDArray[np.int64],
+    position: int | None,
     most_bytes: int,
 ) -> ControlProblem | None:
-    """The first control batch among `rows` that a broker cannot go on with; of each the bytes from
-    `starts` on are at hand in `buf`, up to `most_bytes`.
+    """The first control batch among `rows` that a broker cannot go on with; of each up to
+    `most_bytes` are at hand in `buf`, which begins at `position` of the file, or without one has
+    as many of each batch.
     """
-    which = np.flatnonzero(is_control(rows))
-    if not which.size:
+    found = is_control(rows)
+    if not found.any():
         return None
+    which = np.flatnonzero(found)
     # Imported late: a log without transactions needs none of the kernels that decode.
     from kafkalog.log.control_batches import judge_control_batches
 
-    starts = starts[which].astype(np.int64)
+    starts = which * most_bytes if position is None else rows["position"][which] - position
     ends = np.minimum(starts + np.minimum(rows["size_in_bytes"][which], most_bytes), buf.size)
     judged = judge_control_batches(buf, starts, ends, rows[which], file.path, file.read_bytes)
     return judged.problems[0] if judged.problems else None

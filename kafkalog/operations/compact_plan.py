@@ -41,7 +41,8 @@ def plan_partition(
                 now_ms=request.now_ms,
                 expiration_ms=config.producer_id_expiration_ms,
             )
-            facts = replace(facts, compaction_mark=_mark(partition, resolved))
+            mark = _mark(partition, resolved)
+            facts = facts if mark is None else replace(facts, compaction_mark=mark)
         except (KafkaLogError, OSError) as error:
             partition = replace(partition, problems=(f"cannot be read: {error}",))
 
@@ -66,8 +67,10 @@ def _with_replicas(
         return plan.refused(replicated.problem)
     if is_required and not replicated.is_complete:
         return plan.refused(f"{replicated.why_incomplete}, and --require-replicas asks for all")
+    if replicated.offset is None:
+        return plan
     reason = plan.reason
-    if replicated.offset is not None and replicated.offset < plan.end_offset:
+    if replicated.offset < plan.end_offset:
         reason += (
             f"; tombstones and markers from offset {replicated.offset} on stay: "
             f"{replicated.where} has this log up to there"

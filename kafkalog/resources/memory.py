@@ -7,9 +7,9 @@ decompressed, encoded anew, compressed). The rest is the key map's, which goes t
 
 from __future__ import annotations
 
+import os
 import resource
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
@@ -112,7 +112,11 @@ def _resident_bytes() -> int:
     """What this process holds now, without what it may give back."""
     try:
         # Asked once a partition: of the two files that tell this is the one with seven numbers.
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+        fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            pages = int(os.read(fd, 256).split()[1])
+        finally:
+            os.close(fd)
     except (OSError, IndexError, ValueError):
         return _USUAL_BASE_BYTES
     return pages * _PAGE_BYTES or _USUAL_BASE_BYTES

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from kafkalog.code_digest import check_same_code, code_digest
+from kafkalog.code_digest import check_code_on_disk, code_on_disk
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -56,7 +56,7 @@ def in_processes(
         initargs=(os.getpid(),),
     )
     try:
-        run = partial(_on_same_code, code_digest(), work)
+        run = partial(_on_same_code, code_on_disk(), work)
         waiting = {pool.submit(run, task): task for task in tasks}
         for future in as_completed(waiting):
             try:
@@ -79,7 +79,7 @@ def start_method() -> str:
 
 
 def _on_same_code(planned: str, work: Callable[[Task], Result], task: Task) -> Result:
-    check_same_code(planned)
+    check_code_on_disk(planned)
     return work(task)
 
 

@@ -4,10 +4,11 @@
 
 Each partition is 1 MiB in four segments of 256 KiB, uncompressed, 8,200 records over 2,000 keys.
 Ours is `kafkalog compact --apply` as a whole process: start, planning, map, rewrite, read-back,
-fsync, swap, checkpoint. Kafka's are its cleaner threads, one a core, over logs that are open as in
-a broker, with a checkpoint written after each partition; opening, closing and the JVM's start do
-not count. In turn on fresh copies, on the same cores (`taskset`). Prints one JSON line: medians in
-seconds of wall time and of CPU, and whether both log dirs hold the same bytes afterwards.
+fsync, swap, checkpoint, and the journal, which lies beside the log dir. Kafka's are its cleaner
+threads, one a core, over logs that are open as in a broker, with a checkpoint written after each
+partition; opening, closing and the JVM's start do not count. In turn on fresh copies, on the same
+cores (`taskset`). Prints one JSON line: medians in seconds of wall time and of CPU, and whether
+both log dirs hold the same bytes afterwards.
 
 The work directory is in memory unless --dir says otherwise: there nobody waits for a disk.
 """
@@ -47,7 +48,8 @@ def generate(log_dir: Path, partitions: int) -> None:
 def our_command(log_dir: Path, workers: int) -> list[str]:
     settings = [word for key in CONFIG for word in ("--config", key)]
     command = [sys.executable, "-m", "kafkalog", "compact", "--log-dir", str(log_dir)]
-    return [*command, "--topic", "many", *settings, "--workers", str(workers), "--apply"]
+    command += ["--topic", "many", *settings, "--workers", str(workers)]
+    return [*command, "--run-dir", f"{log_dir}-runs", "--apply"]
 
 
 def run_kafka(log_dir: Path, threads: int, cores: str) -> Cost:
@@ -87,6 +89,7 @@ def main() -> None:
             equal = equal and same_bytes(*copies)
             for copy in copies:
                 shutil.rmtree(copy)
+            shutil.rmtree(f"{copies[0]}-runs")
     result = {
         "bench": "many_partitions",
         "partitions": args.partitions,
