@@ -30,7 +30,7 @@ from kafkalog.kernels.hash_keys import ENTRY_WORDS, LOOKUP_BIT
 KEY_BYTES = ENTRY_WORDS * 8 + 2 * 4
 _LEAST_KEYS = 256
 _FIRST_KEYS = 16 * 1024
-_FIRST_MARKS_BYTES = 64 * 1024
+_FIRST_MARKS_BYTES = 8 * 1024
 
 Entries = NDArray[np.uint64]
 

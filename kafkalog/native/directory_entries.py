@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,7 +94,8 @@ class _Functions(NamedTuple):
 
 def _list_with(functions: _Functions, paths: Sequence[bytes]) -> Listed:
     joined = np.frombuffer(b"\0".join([*paths, b""]) or b"\0", np.uint8)
-    starts = np.cumsum([0, *(len(path) + 1 for path in paths)])[:-1].astype(np.int64)
+    lengths = [len(path) + 1 for path in paths]
+    starts = np.array([0, *accumulate(lengths[:-1])], np.int64)
     block = np.empty(_BLOCK_BYTES // 8, np.int64).view(np.uint8)  # entries lie at words
     stat = np.zeros(_STATX_WORDS, np.int64)
     room, done, parts = min(_FIRST_ENTRIES, _ENTRIES_EACH * len(paths)), 0, []

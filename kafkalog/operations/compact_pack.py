@@ -8,9 +8,12 @@ is not touched by that, each partition is one thread's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
 
 from kafkalog.log.pace import paced
 from kafkalog.operations.clean_result import CleanResult
@@ -53,16 +56,39 @@ def _clean_all(plans: Sequence[CompactionPlan], run: CleanRun) -> Iterator[Clean
         return
     yield from map(work, [plan for plan in plans if plan.source_bytes > SMALL_BYTES])
     small = [plan for plan in plans if plan.source_bytes <= SMALL_BYTES]
-    turns, pool = Turns(), ThreadPoolExecutor(threads_for(small), "clean")
+    left, others = deque(small), threads_for(small) - 1
+    done: SimpleQueue[CleanResult | BaseException] = SimpleQueue()
 
-    def work_in_turn(plan: CompactionPlan) -> CleanResult:
+    def begin_others() -> None:
+        nonlocal others
+        count, others = min(others, len(left)), 0
+        # Shut down where the run is interrupted: then nothing is left for them.
+        with suppress(RuntimeError):
+            for _ in range(count):
+                pool.submit(work_off)
+
+    turns, pool = Turns(begin_others), ThreadPoolExecutor(others + 1, "clean")
+
+    def work_off() -> None:
+        # From one partition to the next a thread keeps its turn: the memory it works in is in the
+        # processor's cache, and that of each further thread has to be cleared by the system first.
         with turns:
-            return work(plan)
+            try:
+                while left:
+                    done.put(work(left.popleft()))
+            except BaseException as error:
+                done.put(error)
 
     try:
-        yield from pool.map(work_in_turn, small)
+        pool.submit(work_off)
+        for _ in small:
+            result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
     finally:
-        pool.shutdown(cancel_futures=True)
+        left.clear()
+        pool.shutdown()
 
 
 def threads_for(plans: Sequence[CompactionPlan]) -> int:

@@ -23,9 +23,12 @@ _SHORT_S = 50e-6
 
 
 class Turns:
-    """`with` it a thread works: one at a time, but for those in `wait_aside`."""
+    """`with` it a thread works: one at a time, but for those in `wait_aside`. `begin_others` is
+    called behind each long wait: before the first there is nothing for others to do.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, begin_others: Callable[[], None] = lambda: None) -> None:
+        self._begin_others = begin_others
         self._lock = threading.Lock()
         self._last_wait_s = _SHORT_S
 
@@ -53,6 +56,8 @@ class Turns:
             return call(*args, **kwargs)
         finally:
             self._last_wait_s = time.perf_counter() - began_s
+            if self._last_wait_s >= _SHORT_S:
+                self._begin_others()
             if is_long:
                 self._lock.acquire()
 

@@ -103,4 +103,5 @@ class Scratch:
 
     def owns(self, name: str) -> bool:
         """Whether a bare file name belongs to this run."""
-        return name.startswith(f"{PREFIX}{self.run_id}-") and name.endswith(SUFFIX)
+        # By its end first: it is asked of each name in a directory, and most have another.
+        return name.endswith(SUFFIX) and name.startswith(f"{PREFIX}{self.run_id}-")

@@ -62,7 +62,7 @@ from kafkalog.swap.replacement import (
     begin_replacement,
     remove_left_by_broker,
 )
-from kafkalog.swap.scratch import PREFIX, Scratch
+from kafkalog.swap.scratch import Scratch
 from kafkalog.swap.steps import REMOVE, RENAME, Step, swap_steps
 
 # The files of a segment that a swap moves, in Kafka's order: the `.log` first.
@@ -179,8 +179,7 @@ def remove_other_attempts(
     # By the attempt's part of the name: what this very attempt is about to move must not go.
     own = scratch.output(attempt_id, "").rpartition("/")[2].removesuffix(".tmp")
     for name in list_names(scratch.directory) if present is None else sorted(present):
-        is_ours = name.startswith(PREFIX) and scratch.owns(name)
-        if is_ours and name not in kept and not name.startswith(own):
+        if scratch.owns(name) and name not in kept and not name.startswith(own):
             files.remove(path_in(scratch.directory, name))
 
 

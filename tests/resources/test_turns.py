@@ -70,6 +70,21 @@ def test_behind_a_short_wait_the_turn_is_kept_and_behind_a_long_one_given(
         assert [wait_aside(wait, seconds) for seconds in lasts_s] == [True, True, False, True]
 
 
+def test_others_are_begun_behind_a_long_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, begun = 0.0, []
+    turns = Turns(lambda: begun.append(now_s))
+    monkeypatch.setattr("time.perf_counter", lambda: now_s)
+
+    def wait(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    with turns:
+        for seconds in (1e-6, 1.0, 1e-6, 2.0):
+            wait_aside(wait, seconds)
+    assert begun == [pytest.approx(1.0, abs=0.1), pytest.approx(3.0, abs=0.1)]
+
+
 def test_a_wait_that_fails_takes_its_turn_again_and_leaves_it_to_the_next() -> None:
     turns = Turns()
 
