@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kafkalog.operations import compact_pack
+from kafkalog.operations.clean_result import CleanResult
 from kafkalog.operations.clean_run import CleanRun
 from kafkalog.operations.compact import (
     CompactionRun,
@@ -18,9 +22,10 @@ from kafkalog.operations.compact import (
 from kafkalog.operations.compact_pack import clean_pack, pack_plans
 from kafkalog.operations.compact_partition import clean_partition
 from kafkalog.operations.worker_processes import clean_in_processes
+from kafkalog.planning.compaction_plan import CompactionPlan
 from kafkalog.planning.log_config import LogConfig
 from kafkalog.requests.run_request import CompactionRequest
-from kafkalog.resources import forked_shares
+from kafkalog.resources import forked_shares, turns
 from tests.conftest import NOW_MS
 from tests.operations.faults.logs import contents
 from tests.support.log_builder import LogBuilder
@@ -91,6 +96,39 @@ def test_of_smaller_ones_more_are_at_work_at_once(log_dir: Path, monkeypatch) ->
         monkeypatch.setattr(compact_pack, "SMALL_BYTES", small_bytes)
         found.append(compact_pack.threads_for(plans))
     assert found == [4, 8, 16]
+
+
+@pytest.mark.parametrize(("short_s", "is_shared"), [(3600.0, False), (0.0, True)])
+def test_one_thread_does_all_until_a_wait_is_long(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, short_s: float, *, is_shared: bool
+) -> None:
+    write(log_dir)
+    monkeypatch.setattr(turns, "_SHORT_S", short_s)
+    threads = set()
+
+    def noted(plan: CompactionPlan, run: CleanRun) -> CleanResult:
+        threads.add(threading.current_thread().name)
+        return clean_partition(plan, run)
+
+    monkeypatch.setattr(compact_pack, "clean_partition", noted)
+    results = run(log_dir, clean_pack).results
+    assert [result.status for result in results] == ["compacted"] * PARTITIONS
+    assert (len(threads) > 1) is is_shared
+
+
+def test_what_a_thread_dies_of_is_raised(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log_dir)
+    plans = plan_run(request(log_dir)).plans
+
+    class Killed(BaseException):
+        pass
+
+    def dies(plan: CompactionPlan, run: CleanRun) -> CleanResult:
+        raise Killed
+
+    monkeypatch.setattr(compact_pack, "clean_partition", dies)
+    with pytest.raises(Killed):
+        list(clean_pack(plans, CleanRun("run3", os.getpid())))
 
 
 def test_a_run_that_may_end_early_keeps_its_order(log_dir: Path) -> None:
