@@ -90,11 +90,11 @@ def test_generated_logs_have_the_records_that_were_asked_for(tmp_path: Path, cod
 # -- the cost model --------------------------------------------------------------------------------
 
 TRUE = Rates(
-    start=0.8, partition=3e-3, segment=0.4e-3, source_byte=0.2e-9, again_byte=0.3e-9, record=90e-9,
-    near_byte=0.5e-9, kept_byte=1.5e-9, entry=40e-9, compared_record=500e-9,
-    codecs=(0.0, 30e-9, 4e-9, 2e-9, 8e-9), wait_byte=REFERENCE.wait_byte, task=REFERENCE.task,
-    shuffled_byte=REFERENCE.shuffled_byte, first_job=REFERENCE.first_job, audit_start=1.1,
-    audited_partition=0.5e-3, audited_segment=0.1e-3, audited_batch=0.5e-6,
+    start=0.8, partition=3e-3, segment=0.4e-3, source_byte=0.2e-9, again_byte=0.3e-9,
+    cold_byte=0.2e-9, record=90e-9, near_byte=0.5e-9, kept_byte=1.5e-9, entry=40e-9,
+    compared_record=500e-9, codecs=(0.0, 30e-9, 4e-9, 2e-9, 8e-9), wait_byte=REFERENCE.wait_byte,
+    task=REFERENCE.task, shuffled_byte=REFERENCE.shuffled_byte, first_job=REFERENCE.first_job,
+    audit_start=1.1, audited_partition=0.5e-3, audited_segment=0.1e-3, audited_batch=0.5e-6,
     base_bytes=150e6, audit_base_bytes=200e6,
 )  # fmt: skip
 
@@ -119,6 +119,8 @@ RUNS = [
     run("larger", records=80_000, keys=80_000, kept_bytes=GIB),
     run("spilled", records=20_000_000, keys=2**62, kept_bytes=GIB),
     run("compared", is_compared=True),
+    run("across", records=800_000, keys=8_000, kept_bytes=GIB // 100, across_tasks=True),
+    run("cold", records=800_000, keys=8_000, kept_bytes=GIB // 100, is_cold=True),
     *(run(f"codec {codec}", codec=codec) for codec in range(1, 5)),
 ]
 
@@ -134,6 +136,8 @@ def test_constants_are_found_again() -> None:
                  kept_bytes=8 * GIB, segments=128)  # fmt: skip
     assert larger.cost(found).cpu_seconds == pytest.approx(larger.took.cpu_seconds, rel=0.05)
     assert found.segment == pytest.approx(TRUE.segment, rel=0.1)
+    assert found.again_byte == pytest.approx(TRUE.again_byte, rel=0.1)
+    assert found.cold_byte == pytest.approx(TRUE.cold_byte, rel=0.1)
     assert found.base_bytes == pytest.approx(TRUE.base_bytes, rel=0.01)
     assert found.audit_base_bytes == pytest.approx(TRUE.audit_base_bytes, rel=0.01)
 

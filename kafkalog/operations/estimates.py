@@ -16,7 +16,7 @@ from kafkalog.planning.compaction_work import Workers
 from kafkalog.planning.run_estimate import RunEstimate, estimate_run
 from kafkalog.planning.strategy_choice import weigh_strategies
 from kafkalog.requests.run_request import CompactionRequest
-from kafkalog.resources.memory import usual_budget
+from kafkalog.resources.memory import page_cache_bytes, usual_budget
 from kafkalog.runs.run_dir import open_run
 from kafkalog.swap.journal import COMPACT
 
@@ -56,6 +56,8 @@ def _workers(request: CompactionRequest) -> Workers:
         budget.finished_bytes,
         budget.window_records,
         on_spark=request.on_spark,
+        # Of a cluster's hosts this one says nothing.
+        page_cache_bytes=0.0 if request.on_spark else page_cache_bytes() / request.workers,
     )
 
 

@@ -24,6 +24,8 @@ _FLAG_BYTES_SHUFFLED = 0.5
 _MAP_TASK_BYTES = 128 * 1024 * 1024
 _RECORDS_PER_MERGER = 8 * 1024 * 1024
 _MOST_MERGERS = 256
+# What comparing records takes besides.
+_COMPARING_BYTES = 96 * 1024 * 1024
 # Of a log that is no larger whatever looks at its headers reads everything.
 _SMALL_BYTES = 2 * 1024 * 1024
 
@@ -32,7 +34,8 @@ _SMALL_BYTES = 2 * 1024 * 1024
 class Workers:
     """Who does the work: `count` processes, or Spark tasks at once; of the bytes a process may
     hold those of the key map, and of these the ones that output may have which is ready before its
-    turn; how many records' marks it merges at once (`resources.memory`).
+    turn; how many records' marks it merges at once (`resources.memory`). `page_cache_bytes`: its
+    part of what a host can keep of files in memory.
     """
 
     count: int
@@ -40,14 +43,16 @@ class Workers:
     finished_bytes: int
     window_records: int
     on_spark: bool = False
+    page_cache_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionWork:
     """One partition: bytes of the `.log` files read, records in them, dirty ones among these,
     distinct keys of those, bytes that stay; the segments that are read and written; the codec's
-    number; whether its keys travel between tasks, whether each record is compared, and whether its
-    batches are so small that their headers are found by reading everything (`log.segment_headers`).
+    number; whether its keys travel between tasks, whether each record is compared, whether its
+    batches are so small that their headers are found by reading everything (`log.segment_headers`),
+    and whether nothing of it is in the page cache when the run begins.
     """
 
     source_bytes: int
@@ -61,6 +66,7 @@ class CompactionWork:
     across_tasks: bool = False
     is_compared: bool = False
     is_scanned_whole: bool = False
+    is_cold: bool = False
 
 
 def distinct_keys(records: float, keys: float) -> float:
@@ -105,6 +111,21 @@ def bytes_read(work: CompactionWork, workers: Workers) -> int:
     scanned = work.source_bytes if is_scanned else 0
     once = work.source_bytes + work.kept_bytes
     return once + int(bytes_again(work, workers)) + compared + scanned
+
+
+def bytes_cold(work: CompactionWork, workers: Workers, *, is_cold: bool) -> float:
+    """Of what is read, what comes from a disk: sources the first time where they `is_cold`; and
+    where sources, new files and entries are more than the page cache has room for, all that
+    is read again. For a system gives up first what was not read for the longest time, which in a
+    log that is read in its order, and again in its order, is what comes next.
+    """
+    entries = entries_shuffled if work.across_tasks else entries_spilled
+    beside = work.kept_bytes + entries(work, workers) * ENTRY_BYTES
+    cold = float(work.source_bytes) if is_cold or work.is_cold else 0.0
+    if work.source_bytes + beside > workers.page_cache_bytes:
+        compared = 2 * work.source_bytes if work.is_compared else 0
+        cold += bytes_again(work, workers) + compared + beside
+    return cold
 
 
 def _most_keys(workers: Workers) -> float:
@@ -168,8 +189,7 @@ def bytes_shuffled(work: CompactionWork, workers: Workers) -> int:
 
 def work_memory(work: CompactionWork, workers: Workers) -> int:
     """Beyond that of a process."""
-    if work.is_compared:
-        return workers.pool_bytes
+    compared = _COMPARING_BYTES if work.is_compared else 0
     keys = _keys_at_once(work, workers) * _POOL_BYTES_PER_KEY
     finished = 0 if work.across_tasks else min(work.kept_bytes, workers.finished_bytes)
-    return int(min(keys + finished, workers.pool_bytes))
+    return int(min(keys + finished + compared, workers.pool_bytes))

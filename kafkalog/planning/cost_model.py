@@ -16,6 +16,7 @@ from kafkalog.planning.compaction_work import (
     CompactionWork,
     Workers,
     bytes_again,
+    bytes_cold,
     bytes_read,
     bytes_shuffled,
     bytes_spilled,
@@ -43,7 +44,8 @@ class Rates:
     keys, or for what it has audited.
 
     start: a process, kernels loaded; segment: one that is read and goes; source_byte: read and
-    checked once; again_byte: the same a second time; record: its key hashed, its mark looked up;
+    checked once; again_byte: the same a second time; cold_byte: of a byte that is read what a disk
+    takes more than the page cache; record: its key hashed, its mark looked up;
     near_byte: of a record's first 256, which come with its key; kept_byte: written and read back;
     entry: of the key map, through a disk and back; compared_record: `--verify deep`; codecs: a
     stored byte in or out, by the codec's number; task, shuffled_byte, first_job: Spark's own.
@@ -55,6 +57,7 @@ class Rates:
     segment: float
     source_byte: float
     again_byte: float
+    cold_byte: float
     record: float
     near_byte: float
     kept_byte: float
@@ -75,8 +78,8 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of all workers together; memory of the largest. `seconds` is the time by the clock, of files
-    in the page cache, on disks that write as fast for all workers at once as for one.
+    """Of all workers together; memory of the largest. `seconds` is the time by the clock, without
+    waiting for disks to read, which write as fast for all workers at once as for one.
     """
 
     seconds: float
@@ -112,14 +115,16 @@ def compaction_cost(
     within = [work for work in works if not work.across_tasks]
     across = [work for work in works if work.across_tasks]
     waits = [work.kept_bytes * rates.wait_byte for work in within]
-    alone = [_within_task_cpu(work, workers, rates) for work in within]
+    # What was written last may be in memory, if all of it can be.
+    is_cold = sum(work.source_bytes for work in works) > workers.page_cache_bytes * workers.count
+    alone = [_within_task_cpu(work, workers, rates, is_cold) for work in within]
     tasks = min(packs or len(within), len(within))
     cpu = sum(alone) + (rates.task * tasks if workers.on_spark else 0.0)
     # No better than evenly, and no sooner than the largest.
     longest = max((c + w for c, w in zip(alone, waits, strict=True)), default=0.0)
     seconds = max((cpu + sum(waits)) / max(min(workers.count, tasks), 1), longest)
     for work in across:
-        stages = _stages(work, workers, rates)
+        stages = _stages(work, workers, rates, is_cold)
         tasks += sum(stage.tasks for stage in stages)
         cpu += sum(stage.cpu_seconds for stage in stages)
         seconds += sum(stage.seconds(workers.count) for stage in stages)
@@ -162,7 +167,7 @@ def audit_cost(
     )
 
 
-def _within_task_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> float:
+def _within_task_cpu(work: CompactionWork, workers: Workers, rates: Rates, is_cold: bool) -> float:
     # Windows of marks read all entries again, each of them.
     windows = max(math.ceil(work.records / workers.window_records), 1)
     entries = entries_spilled(work, workers) * (1 + windows) / 2
@@ -171,6 +176,7 @@ def _within_task_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> fl
         + _map_cpu(work, rates)
         + _rewrite_cpu(work, workers, rates)
         + entries * rates.entry
+        + bytes_cold(work, workers, is_cold=is_cold) * rates.cold_byte
     )
 
 
@@ -188,8 +194,10 @@ def _rewrite_cpu(work: CompactionWork, workers: Workers, rates: Rates) -> float:
     return again + kept + compared
 
 
-def _stages(work: CompactionWork, workers: Workers, rates: Rates) -> list[_Stage]:
+def _stages(work: CompactionWork, workers: Workers, rates: Rates, is_cold: bool) -> list[_Stage]:
     """Map, merge, rewrite, swap: each waits for the one before."""
+    # Sources are read in the first and in the third of them.
+    cold = bytes_cold(work, workers, is_cold=is_cold) * rates.cold_byte / 2
     maps = map_tasks(work)
     mergers = mergers_of(work.records)
     windows = max(math.ceil(work.records / workers.window_records), 1)
@@ -199,11 +207,11 @@ def _stages(work: CompactionWork, workers: Workers, rates: Rates) -> list[_Stage
     task = rates.task if workers.on_spark else 0.0
     groups = max(work.groups, 1)
     return [
-        _Stage(maps, _map_cpu(work, rates) + maps * task),
+        _Stage(maps, _map_cpu(work, rates) + cold + maps * task),
         _Stage(mergers, merging + mergers * task),
         _Stage(
             groups,
-            _rewrite_cpu(work, workers, rates) + groups * task,
+            _rewrite_cpu(work, workers, rates) + cold + groups * task,
             work.kept_bytes * rates.wait_byte,
         ),
         _Stage(1, rates.partition + task),

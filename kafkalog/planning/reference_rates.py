@@ -15,6 +15,7 @@ REFERENCE = Rates(
     segment=0.000423,
     source_byte=4.42e-10,
     again_byte=0.0,
+    cold_byte=1.8e-10,
     record=5.56e-08,
     near_byte=0.0,
     kept_byte=1.71e-09,
@@ -29,6 +30,6 @@ REFERENCE = Rates(
     audited_partition=0.00115,
     audited_segment=0.000365,
     audited_batch=5.36e-07,
-    base_bytes=66800000.0,
+    base_bytes=77900000.0,
     audit_base_bytes=109000000.0,
 )

@@ -20,14 +20,17 @@ LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 
 _MIB = 1024 * 1024
 _PAGE_BYTES = resource.getpagesize()
-# What a Spark worker holds that has loaded the libraries, and one of the command line.
+# What a Spark worker holds that has loaded the libraries, and one of the command line when its work
+# begins, which loads kernels later.
 _USUAL_BASE_BYTES = 192 * _MIB
-_COMMAND_LINE_BASE_BYTES = 120 * _MIB
+_COMMAND_LINE_BASE_BYTES = 48 * _MIB
 # Chunk, decompressed records and what the codec returned them in.
 _FORMS_OF_A_BATCH = 3
 # Rows of headers, flags of a run, tables: what comes by the MiB.
 _SMALL_THINGS_BYTES = 40 * _MIB
 _LEAST_POOL_BYTES = 16 * _MIB
+# Of what is available: the system keeps some of it free.
+_PAGE_CACHE_SHARE = 0.9
 # Of a batch whose records are compared: both sides as stored, decompressed, as columns, and slices
 # of those.
 _FORMS_OF_A_COMPARED_BATCH = 20
@@ -84,6 +87,16 @@ def usual_budget(memory_bytes: int, max_batch_bytes: int, *, on_spark: bool) -> 
     """What a worker will have that is still to be started."""
     base = _USUAL_BASE_BYTES if on_spark else _COMMAND_LINE_BASE_BYTES
     return _budget_beside(base, memory_bytes, max_batch_bytes)
+
+
+def page_cache_bytes(meminfo: Path = Path("/proc/meminfo")) -> float:
+    """What this host can keep of files in memory beside what runs now; 0 if it does not say."""
+    try:
+        lines = meminfo.read_text().splitlines()
+        (kib,) = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return int(kib) * 1024 * _PAGE_CACHE_SHARE
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _budget_beside(resident_bytes: int, memory_bytes: int, max_batch_bytes: int) -> MemoryBudget:

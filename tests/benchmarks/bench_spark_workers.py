@@ -20,11 +20,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from tests.benchmarks.bench_compact import our_command
-from tests.benchmarks.side_by_side import circumstances
+from tests.benchmarks.side_by_side import circumstances, forget
 from tests.support.standalone import standalone_cluster
 
 _RECORD_BYTES = 127
@@ -53,17 +52,6 @@ def _linked(source: str, target: str) -> None:
         os.link(source, target)
     else:
         shutil.copy2(source, target)
-
-
-def forget(log_dir: Path) -> None:
-    """Nothing of its segments in the page cache; an error where that is the file system itself."""
-    os.sync()
-    for path in log_dir.glob("*/*.log"):
-        with path.open("rb", buffering=0) as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            with suppress(BlockingIOError):  # it would have to be read
-                if os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT):
-                    raise RuntimeError(f"{path} is still in the page cache")
 
 
 def seconds(log_dir: Path, work: Path, workers: int) -> float:

@@ -16,8 +16,8 @@ from tests.support.process_costs import ProcessCosts
 
 # Fitted to compactions; the codecs' come beside them, the start is measured alone.
 _NAMES = (
-    "partition", "segment", "source_byte", "again_byte", "record", "near_byte", "kept_byte",
-    "entry", "compared_record",
+    "partition", "segment", "source_byte", "again_byte", "cold_byte", "record", "near_byte",
+    "kept_byte", "entry", "compared_record",
 )  # fmt: skip
 _AUDIT_NAMES = ("audited_partition", "audited_segment", "audited_batch")
 _CODECS = 5
@@ -49,7 +49,8 @@ def fitted(runs: Sequence[Compared], audits: Sequence[ProcessCosts]) -> Rates:
     rows = [[audited(each, unit).cpu_seconds for unit in audit_units] for each in AUDITS[1:]]
     values = fit(rows, [took.cpu_seconds for took in audits[1:]], audit_start)
     found |= dict(zip(_AUDIT_NAMES, values, strict=True))
-    found["base_bytes"] = base([(run.cost(NO_RATES), run.took) for run in runs])
+    # The start has loaded less than a run does that has something to do.
+    found["base_bytes"] = base([(run.cost(NO_RATES), run.took) for run in runs[1:]])
     audited_alone = [audited(each, NO_RATES) for each in AUDITS]
     found["audit_base_bytes"] = base(list(zip(audited_alone, audits, strict=True)))
     return replace(REFERENCE, start=start, audit_start=audit_start, codecs=codecs, **found)

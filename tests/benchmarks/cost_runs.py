@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,16 +13,17 @@ from kafkalog.format.constants import MAX_BATCH_BYTES, CompressionType
 from kafkalog.log.log_dir import open_log_dir
 from kafkalog.planning.compaction_work import CompactionWork, Workers
 from kafkalog.planning.cost_model import Cost, Rates, compaction_cost
-from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, usual_budget
+from kafkalog.resources.memory import DEFAULT_MEMORY_BYTES, page_cache_bytes, usual_budget
 from tests.benchmarks import bench_audit, bench_many_partitions
 from tests.benchmarks.generate import LogSpec, write_log
 from tests.benchmarks.generated_batches import records_per_batch
+from tests.benchmarks.side_by_side import forget
 from tests.support.process_costs import ProcessCosts, run_counted
 
 _SMALL_SEGMENT_RECORDS = 32
 # As `log.segment_headers` has it.
 _SKIP_FROM_BYTES = 12 * 1024
-NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+NO_RATES = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, (0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _BUDGET = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=False)
 ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.finished_bytes, _BUDGET.window_records)
 
@@ -29,7 +31,8 @@ ONE_WORKER = Workers(1, _BUDGET.pool_bytes, _BUDGET.finished_bytes, _BUDGET.wind
 @dataclass(frozen=True, slots=True)
 class Log:
     """A partition of the generator; `partitions` counts small ones of a MiB instead, `segments`
-    those of one partition, of 4 KiB."""
+    those of one partition, of 4 KiB. `is_cold`: not in the page cache when a run begins.
+    """
 
     name: str
     records: int = 0
@@ -40,6 +43,7 @@ class Log:
     options: tuple[str, ...] = ()
     partitions: int = 0
     segments: int = 0
+    is_cold: bool = False
 
     def write(self, log_dir: Path) -> None:
         """Write it."""
@@ -68,19 +72,27 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A run, what the model makes of its work, and what it took."""
+    """A run, what the model makes of its work, and what it took. `page_cache_bytes`: what there was
+    of it for files.
+    """
 
     name: str
     works: tuple[CompactionWork, ...]
     took: ProcessCosts
     other_bytes_written: int
+    page_cache_bytes: float = math.inf
 
     def cost(self, rates: Rates) -> Cost:
         """By the model."""
-        return compaction_cost(self.works, ONE_WORKER, rates)
+        who = replace(ONE_WORKER, page_cache_bytes=self.page_cache_bytes)
+        return compaction_cost(self.works, who, rates)
 
 
 M = 1_000_000
+# Of one record of a hundred something stays: of what such a log takes across tasks beyond itself
+# most is that its bytes are read again.
+_FEW_OF_1_KB = Log("1-kb-few-keys", 800_000, 8_000, 1000)
+_ACROSS = ("--strategy", "across-tasks")
 # As small as shows what each is for: some seconds of CPU, two that spill, sizes apart by four and
 # more. The first one is the start.
 TO_FIT = (
@@ -100,6 +112,10 @@ TO_FIT = (
     Log("lz4", 2 * M, M // 2, codec=CompressionType.LZ4),
     Log("zstd", 2 * M, M // 2, codec=CompressionType.ZSTD),
     Log("compared", 1 * M, M // 4, options=("--verify", "deep")),
+    _FEW_OF_1_KB,
+    replace(_FEW_OF_1_KB, name="1-kb-few-keys-across", options=_ACROSS),
+    Log("half-gib-cold", 4 * M, 1 * M, is_cold=True),
+    replace(_FEW_OF_1_KB, name="1-kb-few-keys-cold", is_cold=True),
 )
 # Bytes of a record as the generator writes it, batch headers shared out.
 _RECORD_BYTES = 127
@@ -115,6 +131,9 @@ def compact(log: Log, source: Path) -> Compared:
     """Compact what was written at `source` and is to stay there. The log that is cleaned has the
     same files under second names: a run renames and deletes, it writes into none.
     """
+    if log.is_cold:
+        forget(source)
+    page_cache = page_cache_bytes()
     log_dir = source.with_name("data")
     shutil.copytree(source, log_dir, copy_function=os.link)
     sources = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
@@ -139,9 +158,12 @@ def compact(log: Log, source: Path) -> Compared:
         groups=sum(len(each["groups"]) for each in partitions),
         codec=int(log.codec),
         is_compared="deep" in log.options,
+        across_tasks=log.options == _ACROSS,
         is_scanned_whole=sources < _SKIP_FROM_BYTES * log.batches(),
+        is_cold=log.is_cold,
     )
-    return Compared(log.name, tuple(_shares(work, len(partitions))), took, indexes)
+    works = tuple(_shares(work, len(partitions)))
+    return Compared(log.name, works, took, indexes, page_cache)
 
 
 def _shares(work: CompactionWork, count: int) -> Iterator[CompactionWork]:

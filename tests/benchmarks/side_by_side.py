@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,6 +41,17 @@ def run_measured(command: list[str], cores: str, codes: Collection[int] = (0,)) 
         raise RuntimeError(f"{command} ended with {code}: {talk.decode()[-2000:]}")
     wall = time.perf_counter() - started
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, usage.ru_stime)
+
+
+def forget(log_dir: Path) -> None:
+    """Nothing of its segments in the page cache; an error where that is the file system itself."""
+    os.sync()
+    for path in log_dir.glob("*/*.log"):
+        with path.open("rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with suppress(BlockingIOError):  # it would have to be read
+                if os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT):
+                    raise RuntimeError(f"{path} is still in the page cache")
 
 
 def median(costs: Sequence[Cost]) -> dict[str, float]:

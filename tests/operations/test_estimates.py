@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.operations.compact import apply_run, plan_run
 from kafkalog.operations.compact_document import run_document
@@ -14,6 +16,7 @@ from kafkalog.operations.compact_output import output_run
 from kafkalog.operations.compact_pack import clean_pack
 from kafkalog.operations.estimates import earlier_runs
 from kafkalog.requests.run_request import CompactionRequest
+from kafkalog.resources.memory import page_cache_bytes
 from tests.cleaning.test_laws import CONFIG
 from tests.operations.test_compact import NOW_MS, write_partition
 
@@ -55,6 +58,18 @@ def test_a_run_has_both_times_in_its_document_and_in_its_journal(
     assert list(earlier_runs(tmp_path / "runs")) == [
         (done["referenceSeconds"], done["takenSeconds"])
     ]
+
+
+def test_the_page_cache_is_most_of_what_is_available_or_none_where_nobody_says(
+    tmp_path: Path,
+) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 24731648 kB\nMemAvailable:    1000 kB\n")
+    assert page_cache_bytes(meminfo) == pytest.approx(0.9 * 1000 * 1024)
+    for text in ("", "MemAvailable:\n", "MemAvailable: many kB\n"):
+        meminfo.write_text(text)
+        assert page_cache_bytes(meminfo) == 0
+    assert page_cache_bytes(tmp_path / "none") == 0
 
 
 def test_an_output_has_both_times_too_and_nothing_to_do_has_none(

@@ -27,6 +27,8 @@ SIZES = (
     (100 * TIB, 400, True),
 )
 RECORDS_PER_KEY = (4, 1)
+# Of each host; of a cluster eight workers share it.
+PAGE_CACHE_BYTES, WORKERS_OF_A_HOST = 16 * GIB, 8
 
 
 def cost_tables() -> dict[str, list[str]]:
@@ -38,7 +40,12 @@ def workers_of(count: int, *, on_spark: bool) -> Workers:
     """With the default memory."""
     budget = usual_budget(DEFAULT_MEMORY_BYTES, MAX_BATCH_BYTES, on_spark=on_spark)
     return Workers(
-        count, budget.pool_bytes, budget.finished_bytes, budget.window_records, on_spark=on_spark
+        count,
+        budget.pool_bytes,
+        budget.finished_bytes,
+        budget.window_records,
+        on_spark=on_spark,
+        page_cache_bytes=PAGE_CACHE_BYTES / min(count, WORKERS_OF_A_HOST),
     )
 
 

@@ -22,12 +22,15 @@ from tests.support.peak_memory import peak_mib
 
 @dataclass(frozen=True, slots=True)
 class ProcessCosts:
-    """Of a process as a whole, its start included; CPU with its children's."""
+    """Of a process as a whole, its start included; CPU with its children's. `disk_bytes_read`: what
+    was not in the page cache, of all that it read.
+    """
 
     cpu_seconds: float
     peak_bytes: int
     bytes_read: int
     bytes_written: int
+    disk_bytes_read: int = 0
     system_seconds: float = 0.0
     wall_seconds: float = 0.0
 
@@ -66,5 +69,6 @@ if __name__ == "__main__":
     lines = Path("/proc/self/io").read_text().splitlines()
     counts = {name: int(value) for name, value in (line.split(": ") for line in lines)}
     costs = [int(peak_mib() * 2**20), counts["rchar"] - sent[0], counts["wchar"] - sent[0]]
+    costs.append(counts["read_bytes"])
     print("\n" + json.dumps(costs))  # noqa: T201 - a command's result
     sys.exit(code)
