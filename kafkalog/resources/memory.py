@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kafkalog.errors import InvalidConfigError
 from kafkalog.format.constants import MAX_BATCH_BYTES
