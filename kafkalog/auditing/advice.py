@@ -75,23 +75,45 @@ def advise_retention(
     return Advice(_command("retain", task, resolved, said))
 
 
-def advise_retention_by_time(task: AuditTask, files: KnownFiles) -> Advice:
-    """The same for a log that nothing is wrong with (`sound_facts`), of which time alone deletes
-    what is due, by the settings in force: no plan is made, what could be against it is asked alone.
+class AdviceByTime:
+    """The same for logs that nothing is wrong with (`sound_facts`), of which time alone deletes
+    what is due, by the settings in force: no plan is made, what could be against it is asked alone,
+    and of a topic's policy once.
     """
-    resolved, said = _resolved(task, files)
-    config, facts, refusal = resolved.config, PartitionFacts(()), resolved.refusal
-    if refusal is None:
-        refusal = (
-            why_not_deleted_from(
-                task.loaded, config, facts, resolved.standing, is_forced=resolved.is_forced
+
+    def __init__(self) -> None:
+        # With the settings themselves, so that no others are made at their address.
+        self._policies: dict[tuple[int, str, int | None], tuple[ResolvedConfig, str | None]] = {}
+
+    def of(self, task: AuditTask, files: KnownFiles) -> Advice:
+        """For a log; its policy is not one that the disk suggests."""
+        resolved, said = _resolved(task, files)
+        refusal = resolved.refusal
+        if refusal is None:
+            refusal = (
+                self._why_not_by_policy(task, resolved)
+                or _inputs(task, resolved, PartitionFacts(())).why_not_at_this_time
+                or why_not_by_default(resolved.config, BY_TIME)
             )
-            or _inputs(task, resolved, facts).why_not_at_this_time
-            or why_not_by_default(config, BY_TIME)
-        )
-    if refusal is not None:
-        return _deletes_nothing(refusal)
-    return Advice(_command("retain", task, resolved, said))
+        if refusal is not None:
+            return _deletes_nothing(refusal)
+        return Advice(_command("retain", task, resolved, said))
+
+    def _why_not_by_policy(self, task: AuditTask, resolved: ResolvedConfig) -> str | None:
+        """All that this goes by is of the topic, but for the line of the cleaner."""
+        partition = task.partition
+        name, cleaner = partition.topic_partition.topic, partition.checkpoints.cleaner
+        key = id(resolved), name, cleaner
+        if key not in self._policies:
+            reason = why_not_deleted_from(
+                partition,
+                resolved.config,
+                PartitionFacts(()),
+                resolved.standing,
+                is_forced=resolved.is_forced,
+            )
+            self._policies[key] = resolved, reason
+        return self._policies[key][1]
 
 
 def _deletes_nothing(reason: str) -> Advice:

@@ -5,6 +5,7 @@ topic's settings, its cluster, its broker's last sign of life, other directories
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
@@ -42,7 +43,6 @@ class AuditTasks:
             path: signs_of_life(path, own, request.now_ms) for path, own in by_log_dir.items()
         }
         self._live = [p for p in everything if p.kind is PartitionKind.LIVE]
-        self._current = {self._owner(partition): partition.path for partition in self._live}
         transactions: dict[str, list[str]] = {}
         for partition in self._live:
             if partition.topic_partition.topic == TRANSACTION_TOPIC:
@@ -69,6 +69,7 @@ class AuditTasks:
         )
         has_cluster = cluster is not None and not cluster.problems
         resolved, signs = self._resolved(partition), self.signs[partition.log_dir]
+        cluster_id = self._cluster_id(partition)
         place = partition.topic_id or "", partition.topic_partition.partition
         uploads = (self._uploads or {}).get(place, ())
         reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
@@ -80,14 +81,14 @@ class AuditTasks:
             assumed_high_watermark=self._request.high_watermark,
             alive_ms=min(self._request.now_ms, signs.alive_ms(partition)),
             is_copied=signs.is_copied,
-            transaction_paths=self._transactions.get(self._owner(partition)[0], ()),
+            transaction_paths=self._transactions.get(cluster_id, ()),
             map_entries=self._map_entries,
             current_path=self._current_path(partition),
             copy_path=self._copy_path(partition),
             is_stray=has_cluster and is_foreign,
             cluster_topic_id="" if known is None else known.topic_id,
             has_no_metadata=cluster is None,
-            cluster_id=self._owner(partition)[0],
+            cluster_id=cluster_id,
             reads_records=self._request.scope.reads_records or reads_keys,
             reads_keys=reads_keys,
             redact=self._request.scope.redact,
@@ -108,6 +109,10 @@ class AuditTasks:
         """Of a future replica the one that it will replace."""
         is_future = partition.kind is PartitionKind.FUTURE
         return self._current.get(self._owner(partition), "") if is_future else ""
+
+    @cached_property
+    def _current(self) -> dict[tuple[str, int | None, TopicPartition], str]:
+        return {self._owner(partition): partition.path for partition in self._live}
 
     def _copy_path(self, partition: PartitionInventory) -> str:
         """Of a directory that a broker has set aside a live one with all its offsets, of the same
@@ -130,8 +135,12 @@ class AuditTasks:
     def _owner(self, partition: PartitionInventory) -> tuple[str, int | None, TopicPartition]:
         """Cluster, node and name: another cluster may have a partition of this name."""
         meta = self._settings.meta(partition)
-        cluster_id = "" if meta is None else meta.cluster_id or ""
-        return cluster_id, None if meta is None else meta.node_id, partition.topic_partition
+        node_id = None if meta is None else meta.node_id
+        return self._cluster_id(partition), node_id, partition.topic_partition
+
+    def _cluster_id(self, partition: PartitionInventory) -> str:
+        meta = self._settings.meta(partition)
+        return "" if meta is None else meta.cluster_id or ""
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:
         """The settings; those of a topic that Kafka would refuse are its own trouble. In force is a

@@ -30,7 +30,12 @@ from kafkalog.auditing.remote_part import (
 )
 from kafkalog.auditing.sound_partitions import PartitionSums, in_groups, with_sums
 from kafkalog.auditing.sound_sections import sound_timeline
-from kafkalog.auditing.sound_texts import contents_texts, partition_texts, segment_texts
+from kafkalog.auditing.sound_texts import (
+    contents_texts,
+    finding_texts,
+    partition_texts,
+    segment_texts,
+)
 from kafkalog.auditing.what_if import SimulatedLog, ceiling_bytes, simulate
 from kafkalog.checking.document import finding_row, kinds_of
 from kafkalog.checking.finding import Finding
@@ -109,7 +114,10 @@ def audit_document(
             groups=[(*each, partial(simulated_log, now_ms=run.now_ms)) for each in groups],
         ),
         "safeDeleteOffsets": safe_delete_rows(served),
-        "findings": rows(partial(map, audit_finding_row, findings)),
+        "findings": rows(
+            partial(map, audit_finding_row, findings),
+            partial(finding_texts, audit_finding_row, findings),
+        ),
         "kinds": kinds_of(findings, ALL_KINDS),
     }
 
@@ -295,4 +303,6 @@ def timeline(run: AuditRun) -> list[Row]:
 
 def audit_finding_row(finding: Finding) -> Row:
     """A finding, and what to do about it in one sentence."""
-    return {**finding_row(finding), "fix": finding.fix or ALL_KINDS[finding.kind].remedy}
+    row = finding_row(finding)
+    row["fix"] = finding.fix or ALL_KINDS[finding.kind].remedy
+    return row

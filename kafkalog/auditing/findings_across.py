@@ -126,8 +126,10 @@ def _beyond_retention_bytes(partitions: Sequence[AuditedPartition]) -> Iterator[
     for audited in live(partitions):
         by_topic.setdefault((audited.topic, audited.cluster_id), []).append(audited)
     for (topic, _), own in sorted(by_topic.items()):
-        ceiling = topic_ceiling(own)
-        total, limit = sum(p.log_bytes for p in own), own[0].config.retention_bytes
+        limit = own[0].config.retention_bytes
+        if limit < 0:
+            continue
+        ceiling, total = topic_ceiling(own), sum(p.log_bytes for p in own)
         if ceiling is not None and limit < total:
             text = (
                 f"{topic} has {format_bytes(total)} in {len(own)} partitions here with "

@@ -93,7 +93,8 @@ def sound_directory(logs: KeptLogs, place: int, path: str) -> KnownDirectory:
         digest=logs.digest(place),
         topic_id=logs.topic_id(place),
         segments=KeptSegments.of(logs, place, path),
-        log_end_offset=int(logs.column("log", "log_end_offset")[place]),
+        first_offset=logs.first_offsets[place],
+        log_end_offset=logs.log_end_offsets[place],
         snapshot_offsets=logs.snapshot_offsets(place),
     )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkalog.auditing.advice import advise_retention_by_time
+from kafkalog.auditing.advice import AdviceByTime
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.known_files import KnownFiles
 from kafkalog.auditing.request import AuditTask
@@ -26,7 +26,6 @@ from kafkalog.auditing.sound_columns import (
 )
 from kafkalog.auditing.sound_partitions import SoundGroup, SoundPartition
 from kafkalog.auditing.thresholds import GRACE_MS
-from kafkalog.checking.finding import Finding
 from kafkalog.log.log_numbers import NONE, I64s, LogNumbers
 from kafkalog.planning.loaded_segments import LoadedSegment
 from kafkalog.planning.refusals import refuse_by_inventory
@@ -48,14 +47,14 @@ class SoundTask(NamedTuple):
 
 
 def judge_columns(
-    columns: SoundColumns, logs: Sequence[SoundTask]
+    columns: SoundColumns, logs: Sequence[SoundTask], advice: AdviceByTime
 ) -> Iterator[AuditedPartition | None]:
     """What there is to say of each of these logs; None of one of which the numbers do not tell
     all."""
     at = _moment(logs)
     is_certain = are_plausible(columns, at) & forecast(columns, at).is_certain
     own = [each for each, is_one in zip(logs, is_certain.tolist(), strict=True) if is_one]
-    found = iter(_judged(columns.of_logs(is_certain), own) if own else ())
+    found = iter(_judged(columns.of_logs(is_certain), own, advice) if own else ())
     for is_one in is_certain.tolist():
         yield next(found) if is_one else None
 
@@ -69,7 +68,9 @@ def _moment(logs: Sequence[SoundTask]) -> Moment:
     )
 
 
-def _judged(columns: SoundColumns, logs: Sequence[SoundTask]) -> Iterator[SoundPartition]:
+def _judged(
+    columns: SoundColumns, logs: Sequence[SoundTask], advice: AdviceByTime
+) -> Iterator[SoundPartition]:
     """Of logs of which the numbers tell all."""
     at = _moment(logs)
     due = forecast(columns, at)
@@ -81,7 +82,8 @@ def _judged(columns: SoundColumns, logs: Sequence[SoundTask]) -> Iterator[SoundP
     for number, (own, (due_now, overdue)) in enumerate(zip(logs, _due(group), strict=True)):
         audited = SoundPartition(group, number, own.task.outline())
         if due_now.segments:
-            found = _finding(audited, own, due_now, overdue=overdue)
+            alive_ms = own.task.alive_ms if overdue else None
+            found = due_finding(audited, due_now, alive_ms, advice.of(own.task, _files(own.log)))
             audited = audited.with_findings((found,))
         yield audited
 
@@ -152,12 +154,7 @@ def _due(group: SoundGroup) -> Iterator[tuple[DueSegments, bool]]:
         yield DueSegments(segments, first, size, since_ms, _BY_TIME), overdue
 
 
-def _finding(
-    audited: SoundPartition, own: SoundTask, due: DueSegments, *, overdue: bool
-) -> Finding:
-    """That segments are due, and the command for it."""
-    # Of the leader epochs the newest is all that the command is held against.
-    newest = own.log.newest_leader_epoch
-    files = KnownFiles(leader_epochs=None if newest == NONE else ((newest, 0),), is_mark_known=True)
-    advice = advise_retention_by_time(own.task, files)
-    return due_finding(audited, due, own.task.alive_ms if overdue else None, advice)
+def _files(log: LogNumbers) -> KnownFiles:
+    """Of the leader epochs the newest is all that a command is held against."""
+    newest = log.newest_leader_epoch
+    return KnownFiles(leader_epochs=None if newest == NONE else ((newest, 0),), is_mark_known=True)

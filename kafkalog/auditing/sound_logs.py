@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from kafkalog.auditing.advice import AdviceByTime
 from kafkalog.auditing.audited_partition import AuditedPartition
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import AuditTask
@@ -39,6 +40,7 @@ class SoundLogs:
         self._kept = kept
         self._settings: dict[int, tuple[ResolvedConfig, bool]] = {}
         self._clean_stops: dict[str, bool] = {}
+        self._advice = AdviceByTime()
 
     def judge(self, tasks: Sequence[AuditTask]) -> Iterator[AuditedPartition | None]:
         """What there is to say of each partition; None where only the long way tells. All tasks
@@ -77,7 +79,7 @@ class SoundLogs:
         ]
         if not own:
             return [None] * len(tasks)
-        found = judge_columns(columns.of_logs(np.array(holds, np.bool_)), own)
+        found = judge_columns(columns.of_logs(np.array(holds, np.bool_)), own, self._advice)
         return (next(found) if is_one else None for is_one in holds)
 
     def _may_be(self, task: AuditTask) -> bool:

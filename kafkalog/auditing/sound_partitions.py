@@ -50,6 +50,23 @@ class PartitionSums(NamedTuple):
     largest_segment_bytes: int
 
 
+class VerdictNumbers(NamedTuple):
+    """Of a log that is not compacted: base of its active segment, bytes of all and of closed
+    segments, since when these wait, the first time.
+    """
+
+    active_base: int
+    all_bytes: int
+    closed_bytes: int
+    waits_since_ms: int
+    dirty_since_ms: int
+
+    @property
+    def cleanable_ratio(self) -> float:
+        """All closed segments are dirty."""
+        return 1.0 if self.closed_bytes else 0.0
+
+
 class SoundGroup:
     """Logs that were judged together. `statuses` and `reasons`: of each log's retention;
     `not_compacted`: why it is not.
@@ -90,6 +107,7 @@ class SoundGroup:
         """Which segments go now."""
         return (self.due.due_ms > NEVER) & (self.due.due_ms <= self.at.now_ms)
 
+    @cached_property
     def sums(self) -> list[PartitionSums]:
         """Of each log."""
         columns = self.columns
@@ -163,43 +181,43 @@ class SoundGroup:
         )
 
     @cached_property
-    def _verdicts(self) -> list[tuple[int, int, int, int, int]]:
-        """Of each log: base of its active segment, bytes of all and of closed segments, since when
-        they wait, the first time.
-        """
+    def verdicts(self) -> list[VerdictNumbers]:
+        """Of each log."""
         columns = self.columns
         is_closed, times = ~columns.active_flags, columns.column("min_timestamp_ms")
         sizes, first_times = columns.column("size_in_bytes"), columns.column("first_timestamp_ms")
         all_bytes = np.add.reduceat(sizes, columns.firsts)
-        return list(
-            zip(
-                columns.column("base_offset")[columns.actives].tolist(),
-                all_bytes.tolist(),
-                (all_bytes - sizes[columns.actives]).tolist(),
-                columns.smallest(first_times, is_closed & (first_times > 0), MAX_INT64).tolist(),
-                columns.smallest(times, times >= 0, NEVER).tolist(),
-                strict=True,
-            )
+        rows = zip(
+            columns.column("base_offset")[columns.actives].tolist(),
+            all_bytes.tolist(),
+            (all_bytes - sizes[columns.actives]).tolist(),
+            columns.smallest(first_times, is_closed & (first_times > 0), MAX_INT64).tolist(),
+            columns.smallest(times, times >= 0, NEVER).tolist(),
+            strict=True,
         )
+        return list(map(VerdictNumbers._make, rows))
+
+    def must_compact(self, verdict: VerdictNumbers, max_compaction_lag_ms: int) -> bool:
+        """Whether closed segments wait for longer than the policy lets them."""
+        return verdict.waits_since_ms < self.at.now_ms - max_compaction_lag_ms
 
     def verdict(self, number: int, max_compaction_lag_ms: int) -> CompactionVerdict:
         """Of a log whose policy is not to compact."""
-        active_base, all_bytes, closed, waits_since_ms, dirty_since_ms = self._verdicts[number]
-        reason = self.not_compacted[number]
+        own, reason = self.verdicts[number], self.not_compacted[number]
         return CompactionVerdict(
             status=NOT_COMPACTED,
             reason=reason,
             first_dirty_offset=int(self.columns.log_column("log_start_offset")[number]),
-            first_uncleanable_offset=active_base,
+            first_uncleanable_offset=own.active_base,
             uncleanable_reason=UNCLEANABLE,
             clean_bytes=0,
-            dirty_bytes=all_bytes,
-            cleanable_bytes=closed,
-            cleanable_ratio=1.0 if closed else 0.0,
-            must_compact=waits_since_ms < self.at.now_ms - max_compaction_lag_ms,
+            dirty_bytes=own.all_bytes,
+            cleanable_bytes=own.closed_bytes,
+            cleanable_ratio=own.cleanable_ratio,
+            must_compact=self.must_compact(own, max_compaction_lag_ms),
             cleanable_at_ms=NEVER,
             cleaned_up_to_ms=NEVER,
-            dirty_since_ms=dirty_since_ms,
+            dirty_since_ms=own.dirty_since_ms,
             can_clean_again=False,
             advice=nothing_to_compact(reason),
         )
@@ -214,17 +232,16 @@ class SoundPartition(AuditedPartition):
 
     def __init__(self, group: SoundGroup, number: int, outline: dict[str, Any]) -> None:
         end = outline["log_end_offset"]
-        given = outline | {
-            "group": group,
-            "number": number,
-            "high_watermark": end,
-            "last_stable_offset": end,
-            "leftovers": (),
-            "is_carried": True,
-            "carried_segments": group.ends[number + 1] - group.ends[number],
-        }
-        for name, value in {**_DEFAULTS, **given}.items():
-            object.__setattr__(self, name, value)  # a frozen class has no other way
+        put = object.__setattr__  # a frozen class has no other way
+        for name, value in _DEFAULTS:
+            put(self, name, value)
+        for name, value in outline.items():
+            put(self, name, value)
+        put(self, "group", group)
+        put(self, "number", number)
+        put(self, "high_watermark", end)
+        put(self, "last_stable_offset", end)
+        put(self, "carried_segments", group.ends[number + 1] - group.ends[number])
 
     def with_findings(self, findings: tuple[Finding, ...]) -> SoundPartition:
         """This one, which has none yet."""
@@ -272,9 +289,10 @@ class SoundPartition(AuditedPartition):
 
 
 _FIELDS = fields(AuditedPartition)
-_DEFAULTS = {
-    "findings": (), "kafka_version": "", "problems": (), "scan": b"", "sound": None, "remote": None,
-}  # fmt: skip
+_DEFAULTS = (
+    ("findings", ()), ("problems", ()), ("scan", b""), ("sound", None), ("remote", None),
+    ("leftovers", ()), ("is_carried", True),
+)  # fmt: skip
 
 
 def with_sums(
@@ -285,7 +303,7 @@ def with_sums(
     for each in partitions:
         if isinstance(each, SoundPartition):
             if each.group is not group:
-                group, rows = each.group, each.group.sums()
+                group, rows = each.group, each.group.sums
             yield each, rows[each.number]
         else:
             yield each, _sums(each)

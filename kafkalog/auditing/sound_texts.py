@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from kafkalog.auditing.audited_partition import AuditedPartition
+from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.sound_partitions import UNCLEANABLE, SoundGroup, SoundPartition
 from kafkalog.auditing.sound_sections import older_records
+from kafkalog.checking.finding import Finding
 from kafkalog.planning.retention_forecast import NEVER
 
 Row = dict[str, Any]
 _STEP = "  "
 _BOOLS = ("false", "true")
+_NOT_COMPACTED, _UNCLEANABLE = f'"{NOT_COMPACTED}"', f'"{UNCLEANABLE}"'
 
 
 def _template(row: Mapping[str, Any], newline: str) -> str:
@@ -36,7 +39,7 @@ def _template(row: Mapping[str, Any], newline: str) -> str:
 def _rows(
     partitions: Iterable[AuditedPartition],
     make: Callable[[AuditedPartition], Sequence[Row]],
-    texts: Callable[[SoundGroup, str, Sequence[Row]], Callable[[SoundPartition], Iterable[str]]],
+    texts: Callable[[SoundGroup, str, Sequence[Row]], Callable[[SoundPartition], str]],
     newline: str,
 ) -> Iterator[Row | str]:
     """The rows of each partition: as one text of each sound one, by what `texts` makes of a group
@@ -49,8 +52,25 @@ def _rows(
         if each.group is not group or own is None:
             group = each.group
             own = texts(group, newline, make(each.whole))
-        # Several of a partition as one text: who writes them asks for each.
-        yield f",{newline}".join(own(each))
+        yield own(each)
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    int: int.__repr__,
+    type(None): lambda _: "null",
+}
+
+
+def finding_texts(
+    make: Callable[[Finding], Row], findings: Sequence[Finding], newline: str
+) -> Iterator[str]:
+    """Rows `findings`, each of texts, numbers and nothing: of whatever partitions."""
+    template = ""
+    for finding in findings:
+        row = make(finding)
+        template = template or _template(row, newline)
+        yield template % tuple([_TEXTS[type(value)](value) for value in row.values()])
 
 
 def _named(each: SoundPartition) -> tuple[str, str, int]:
@@ -68,7 +88,7 @@ def segment_texts(
 
 def _segments_of(
     group: SoundGroup, newline: str, rows: Sequence[Row]
-) -> Callable[[SoundPartition], Iterable[str]]:
+) -> Callable[[SoundPartition], str]:
     template = _template(rows[0], newline)
     columns, due = group.columns, group.due
     numbers = list(
@@ -86,14 +106,14 @@ def _segments_of(
             strict=True,
         )
     )
-    ends = group.ends
+    ends, between = group.ends, f",{newline}"
 
-    def texts(each: SoundPartition) -> Iterator[str]:
-        name = _named(each)
-        for row in numbers[ends[each.number] : ends[each.number + 1]]:
-            yield template % (*name, *row)
+    def text(each: SoundPartition) -> str:
+        # Several as one text: who writes them asks for each.
+        name, own = _named(each), numbers[ends[each.number] : ends[each.number + 1]]
+        return between.join([template % (*name, *row) for row in own])
 
-    return texts
+    return text
 
 
 def partition_texts(
@@ -107,57 +127,46 @@ def partition_texts(
 
 def _partitions_of(
     group: SoundGroup, newline: str, rows: Sequence[Row]
-) -> Callable[[SoundPartition], Iterable[str]]:
+) -> Callable[[SoundPartition], str]:
     template, columns = _template(rows[0], newline), group.columns
-    due_ms = group.due.due_ms
+    due_ms, firsts = group.due.due_ms, columns.firsts
     later = np.where(due_ms > group.at.now_ms, due_ms, np.iinfo(np.int64).max)
-    next_due = np.minimum.reduceat(later, columns.firsts)
+    next_due = np.minimum.reduceat(later, firsts)
     next_due = np.where(columns.any_segment(due_ms > group.at.now_ms), next_due, NEVER)
-    due_counts = np.add.reduceat(group.is_due.astype(np.int64), columns.firsts).tolist()
-    sums, next_due_ms, starts = group.sums(), next_due.tolist(), columns.log_column(
-        "log_start_offset"
-    ).tolist()  # fmt: skip
-
-    def texts(each: SoundPartition) -> Iterator[str]:
-        number, own = each.number, sums[each.number]
-        verdict = each.compaction
-        end = each.log_end_offset
-        yield template % (
-            *_named(each),
-            f'"{each.kind}"',
-            encode_basestring(each.path),
-            sum(own.bytes_by_kind),
-            own.segments,
-            own.records,
-            each.log_start_offset,
-            end,
-            end,
-            end,
-            f'"{group.statuses[number]}"',
-            encode_basestring(group.reasons[number]),
-            own.due_bytes,
-            due_counts[number],
-            next_due_ms[number],
-            '""',
-            0,
-            f'"{verdict.status}"',
-            encode_basestring(verdict.reason),
-            starts[number],
-            verdict.first_uncleanable_offset,
-            f'"{UNCLEANABLE}"',
-            0,
-            verdict.dirty_bytes,
-            verdict.cleanable_bytes,
-            verdict.cleanable_ratio,
-            _BOOLS[verdict.must_compact],
-            NEVER,
-            NEVER,
-            verdict.dirty_since_ms,
-            "false",
-            "null",
+    starts = columns.log_column("log_start_offset").tolist()
+    numbers = list(
+        zip(
+            group.bytes_of_kinds.sum(axis=1).tolist(),
+            columns.counts.tolist(),
+            np.add.reduceat(columns.column("records_count"), firsts).tolist(),
+            [f'"{status}"' for status in group.statuses],
+            map(encode_basestring, group.reasons),
+            np.add.reduceat(np.where(group.is_due, group.due.sizes, 0), firsts).tolist(),
+            np.add.reduceat(group.is_due.astype(np.int64), firsts).tolist(),
+            next_due.tolist(),
+            map(encode_basestring, group.not_compacted),
+            starts,
+            group.verdicts,
+            strict=True,
         )
+    )
 
-    return texts
+    def text(each: SoundPartition) -> str:
+        size, segments, records, status, reason, due, due_count, next_ms, why, start, verdict = (
+            numbers[each.number]
+        )
+        end = each.log_end_offset
+        return template % (
+            *_named(each), f'"{each.kind}"', encode_basestring(each.path),
+            size, segments, records, each.log_start_offset, end, end, end,
+            status, reason, due, due_count, next_ms, '""', 0,
+            _NOT_COMPACTED, why, start, verdict.active_base, _UNCLEANABLE, 0, verdict.all_bytes,
+            verdict.closed_bytes, verdict.cleanable_ratio,
+            _BOOLS[group.must_compact(verdict, each.config.max_compaction_lag_ms)],
+            NEVER, NEVER, verdict.dirty_since_ms, "false", "null",
+        )  # fmt: skip
+
+    return text
 
 
 def contents_texts(
@@ -187,17 +196,20 @@ _OF_EACH = {
 
 def _contents_of(
     group: SoundGroup, newline: str, rows: Sequence[Row]
-) -> Callable[[SoundPartition], Iterable[str]]:
+) -> Callable[[SoundPartition], str]:
     template = _template(rows[0], newline)
+    names = {"topic": "%s", "partition": "%s", "logDir": "%s"}
     own: dict[str, list[int]] = {
         key: group.columns.log_column(name).tolist() for key, name in _OF_EACH.items()
     }
     own["readableBeyondPolicyRecords"] = older_records(group)
+    # What no log of this kind differs in stands in the template.
+    places = {**names, **dict.fromkeys(own, "%s"), **_NO_RECORDS}
+    template %= tuple(places[key] for key in rows[0])
+    numbers = list(zip(*(own[key] for key in rows[0] if key in own), strict=True))
 
-    def texts(each: SoundPartition) -> Iterator[str]:
+    def text(each: SoundPartition) -> str:
         log_dir, topic, partition = _named(each)
-        values = {"topic": topic, "partition": partition, "logDir": log_dir, **_NO_RECORDS}
-        values |= {key: column[each.number] for key, column in own.items()}
-        yield template % tuple(values[key] for key in rows[0])
+        return template % (topic, partition, log_dir, *numbers[each.number])
 
-    return texts
+    return text

@@ -146,7 +146,7 @@ def json_text(value: Any, newline: str = "\n") -> str:
     if kind is list or kind is tuple:
         if not value:
             return "[]"
-        return f"[{inner}{f',{inner}'.join([json_text(item, inner) for item in value])}{newline}]"
+        return f"[{inner}{f',{inner}'.join(_texts(value, inner))}{newline}]"
     # All else (enums, keys that are numbers) as the library has it, its lines moved in: inside a
     # text no line ends.
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", newline)

@@ -95,7 +95,12 @@ class KeptLogs:
 
     def digest(self, place: int) -> str:
         """Of the directory as it was."""
-        return self._digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES].hex()
+        return self._hex_digests[place]
+
+    @cached_property
+    def _hex_digests(self) -> list[str]:
+        digits, size = self._digests.hex(), 2 * DIGEST_BYTES
+        return [digits[first : first + size] for first in range(0, len(digits), size)]
 
     def topic_id(self, place: int) -> str | None:
         """As the directory has it; None without one."""
@@ -150,11 +155,26 @@ class KeptLogs:
         newest: list[int] = np.maximum.reduceat(column, ends[:-1]).tolist() if len(self) else []
         return newest
 
+    @cached_property
+    def first_offsets(self) -> list[int]:
+        """Of each log the base of its first segment."""
+        bases: list[int] = self._arrays["segment.base_offset"][self._segment_ends[:-1]].tolist()
+        return bases
+
+    @cached_property
+    def log_end_offsets(self) -> list[int]:
+        """Of each log."""
+        ends: list[int] = self._arrays["log.log_end_offset"].tolist()
+        return ends
+
+    @cached_property
+    def _snapshot_ends(self) -> list[int]:
+        return [0, *self._ends["snapshot"].tolist()]
+
     def snapshot_offsets(self, place: int) -> tuple[int, ...]:
         """Of the producer snapshots of one log, ascending."""
-        end = int(self._ends["snapshot"][place])
-        first = end - int(self._arrays["counts.snapshot"][place])
-        return tuple(self._arrays["snapshot.offset"][first:end].tolist())
+        first, end = self._snapshot_ends[place : place + 2]
+        return tuple(self._arrays["snapshot.offset"][first:end].tolist()) if first < end else ()
 
     def column(self, table: str, field: str) -> NDArray[np.generic]:
         """A column of all logs, as it is kept: of `log`, `segment`, `slice`, `producer`,

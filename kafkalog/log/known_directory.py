@@ -22,11 +22,14 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class KnownDirectory(JsonFacts):
-    """Of a PartitionInventory what depends on the directory alone."""
+    """Of a PartitionInventory what depends on the directory alone; `first_offset`: the base of the
+    first segment.
+    """
 
     digest: str
     topic_id: str | None
     segments: tuple[SegmentInfo, ...]
+    first_offset: int
     log_end_offset: int
     snapshot_offsets: tuple[int, ...]
 
@@ -43,6 +46,7 @@ def known_directory(partition: PartitionInventory) -> KnownDirectory | None:
         digest=partition.digest,
         topic_id=partition.topic_id,
         segments=tuple(partition.segments),  # as a value: a view of kept numbers is one too
+        first_offset=partition.segments[0].base_offset,
         log_end_offset=partition.log_end_offset,
         snapshot_offsets=partition.snapshot_offsets,
     )

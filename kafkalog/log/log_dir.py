@@ -29,7 +29,7 @@ from kafkalog.format.file_names import (
     is_of_kafka_0_7,
     parse_file_name,
 )
-from kafkalog.format.meta_properties import META_PROPERTIES_FILE, MetaProperties
+from kafkalog.format.meta_properties import META_PROPERTIES_FILE
 from kafkalog.log.bucket_dir import bucket_partition_dirs
 from kafkalog.log.inventory import (
     LogInventory,
@@ -40,8 +40,8 @@ from kafkalog.log.inventory import (
 from kafkalog.log.known_directory import KnownDirectory
 from kafkalog.log.listing import is_directory_entry, path_text
 from kafkalog.log.log_dir_files import CHECKPOINT_FILES, LogDirFiles, read_log_dir_files
-from kafkalog.log.partition_dir import read_partition_dir
-from kafkalog.log.topic_partition import parse_partition_dir_name
+from kafkalog.log.partition_dir import known_partition_dir, read_partition_dir, seen_before
+from kafkalog.log.topic_partition import is_partition_dir_name, parse_partition_dir_name
 from kafkalog.log.wrong_directory import refuse_uri, refuse_wrong_directory
 from kafkalog.remote.side_by_side import side_by_side
 from kafkalog.remote.stores import bucket_uri, local_path
@@ -58,7 +58,7 @@ NO_PARTITION = "not a partition's directory"
 Opened: TypeAlias = tuple[PartitionInventory | None, list[str], list[UnreadPartition]]
 # What has directories read by a function, all of them, and gives what it read in their order.
 Share: TypeAlias = Callable[
-    [Callable[[Sequence[Path]], Sequence[Opened]], Sequence[Path]], Sequence[Opened]
+    [Callable[[Sequence[str]], Sequence[Opened]], Sequence[str]], Sequence[Opened]
 ]
 
 
@@ -83,13 +83,14 @@ def open_log_dir(
     """
     problems: list[str] = []
     unread: list[UnreadPartition] = []
-    # The segments asked for by directory, None for all.
-    wanted: dict[Path, set[str] | None] = {}
-    links: dict[Path, Path] = {}
+    # The segments asked for by directory, None for all. Texts: of paths some ten thousand take a
+    # tenth of a second, and most directories are as they were, see below.
+    wanted: dict[str, set[str] | None] = {}
+    links: dict[str, Path] = {}
     for path in expand_paths(paths, reads_buckets=reads_buckets):
         if path.is_dir():
             refuse_wrong_directory(path)
-        target = path.resolve() if path.is_symlink() else None
+        target = str(path.resolve()) if path.is_symlink() else None
         # None wins over names: asked for as a whole, a directory is read as a whole.
         for directory, only_file in _readable_dirs(path, problems, unread):
             if directory == target:
@@ -101,27 +102,32 @@ def open_log_dir(
                 names.add(only_file)
     found: list[PartitionInventory] = []
     # Once a log dir, not once a partition: there may be thousands in one.
-    log_dirs: dict[Path, LogDirFiles] = {}
-    files_of: dict[Path, LogDirFiles] = {}
+    log_dirs: dict[str, LogDirFiles] = {}
+    files_of: dict[str, LogDirFiles] = {}
     for directory in wanted:
-        parent = directory.parent
+        parent = os.path.dirname(directory)  # noqa: PTH120 - of each partition
         if parent not in log_dirs:
-            log_dirs[parent] = read_log_dir_files(parent)
+            log_dirs[parent] = read_log_dir_files(Path(parent))
         files_of[directory] = log_dirs[parent]
 
     # A segment that is asked for by its name is no whole log.
     is_whole = not any(wanted.values())
-    digests = {} if known is None else _digests(wanted, log_dirs, small if is_whole else None)
+    in_buckets = {f.path for f in log_dirs.values() if bucket_uri(f.path) is not None}
+    digests: dict[str, str] = {}
+    if known is not None:
+        on_disks = [d for d, files in files_of.items() if files.path not in in_buckets]
+        digests = _digests(on_disks, log_dirs, small if is_whole else None)
 
-    def read(directory: Path) -> Opened:
+    def read(directory: str) -> Opened:
+        files, only_files = files_of[directory], wanted[directory]
+        digest = digests.get(directory, "")
         own: tuple[list[str], list[UnreadPartition]] = [], []
-        files, digest = files_of[directory], digests.get(directory, "")
-        return _read(directory, files, wanted[directory], *own, known, digest), *own
+        if only_files is None and (seen := seen_before(known, directory, digest)) is not None:
+            return known_partition_dir(directory, files, seen), *own
+        return _read(Path(directory), files, only_files, *own, known, digest), *own
 
-    # A store is asked about several partitions at once.
-    is_slow = any(bucket_uri(directory) is not None for directory in log_dirs)
     opened: Iterable[Opened]
-    if is_slow:
+    if in_buckets:  # a store is asked about several partitions at once
         opened = side_by_side(read, wanted)
     elif share is not None:
         opened = share(lambda directories: [*map(read, directories)], list(wanted))
@@ -131,31 +137,36 @@ def open_log_dir(
         problems += own_problems
         unread += own_unread
         if partition is not None:
-            found.append(_noting_links(partition, links.get(directory)))
+            link = links.get(directory)
+            found.append(partition if link is None else _noting_links(partition, link))
     for files in log_dirs.values():
         problems.extend(files.problems)
-    partitions = _refuse_duplicates(found, log_dirs)
-    ordered = sorted(partitions, key=lambda p: (p.topic_partition, p.path))
+    partitions = _refuse_duplicates(found, log_dirs.values())
+    ordered = sorted(partitions, key=_order)
     _refuse_kafka_0_7(ordered)
     return LogInventory(tuple(ordered), tuple(problems), tuple(unread))
 
 
+def _order(partition: PartitionInventory) -> tuple[str, int, str]:
+    name = partition.topic_partition
+    return name.topic, name.partition, partition.path
+
+
 def _digests(
-    directories: Iterable[Path], log_dirs: Mapping[Path, LogDirFiles], small: SmallLogs | None
-) -> dict[Path, str]:
-    """Of those of this machine, empty where a look at each of them alone has to tell."""
+    directories: Sequence[str], log_dirs: Mapping[str, LogDirFiles], small: SmallLogs | None
+) -> dict[str, str]:
+    """Of directories of this machine, empty where a look at each of them alone has to tell."""
     # What looks at many at once is compiled code, which others do without.
     from kafkalog.log.directory_entries import directory_digests
 
-    own = [directory for directory in directories if bucket_uri(directory) is None]
     see = None if small is None else partial(small.see, log_dirs=log_dirs)
-    return dict(zip(own, directory_digests([str(path) for path in own], see), strict=True))
+    return dict(zip(directories, directory_digests(directories, see), strict=True))
 
 
-def _noting_links(partition: PartitionInventory, link: Path | None) -> PartitionInventory:
+def _noting_links(partition: PartitionInventory, link: Path) -> PartitionInventory:
     """One that was given by a link is read like any other, and never changed."""
-    if link is None or Path(partition.path).is_symlink():
-        return partition  # nothing, or said already
+    if Path(partition.path).is_symlink():
+        return partition  # said already
     problem = f"{BY_LINK}, {link}: it is read, and changed by its own path only"
     return replace(partition, problems=(*partition.problems, problem))
 
@@ -209,10 +220,10 @@ def expand_paths(paths: Iterable[str | PathLike[str]], *, reads_buckets: bool) -
 
 def _readable_dirs(
     path: Path, problems: list[str], unread: list[UnreadPartition]
-) -> list[tuple[Path, str | None]]:
+) -> list[tuple[str, str | None]]:
     """Those of `_partition_dirs`; a directory that cannot be listed is a problem."""
     if (uri := bucket_uri(path)) is not None:
-        return bucket_partition_dirs(uri)
+        return [(str(directory), only_file) for directory, only_file in bucket_partition_dirs(uri)]
     try:
         return list(_partition_dirs(path, problems, unread))
     except OSError as error:
@@ -222,7 +233,7 @@ def _readable_dirs(
 
 def _partition_dirs(
     path: Path, problems: list[str], unread: list[UnreadPartition]
-) -> Iterator[tuple[Path, str | None]]:
+) -> Iterator[tuple[str, str | None]]:
     """(partition directory, name of the one file to look at or None)."""
     if path.is_file():
         if is_of_kafka_0_7(path.name):
@@ -233,9 +244,9 @@ def _partition_dirs(
             raise InvalidConfigError(
                 "not a segment: its name is its base offset in 20 digits", path=str(path)
             )
-        yield path.parent.resolve(), path.name
+        yield str(path.parent.resolve()), path.name
     elif _is_partition_dir(path):
-        yield _own_path(path), None
+        yield str(_own_path(path)), None
     else:
         yield from ((directory, None) for directory in _subdirectories(path, problems, unread))
 
@@ -268,22 +279,22 @@ def _own_path(path: Path) -> Path:
 
 def _subdirectories(
     log_dir: Path, problems: list[str], unread: list[UnreadPartition]
-) -> Iterator[Path]:
-    root = log_dir.resolve()
+) -> Iterator[str]:
+    root = str(log_dir.resolve()).rstrip("/")
     with os.scandir(log_dir) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
-        is_partition = parse_partition_dir_name(entry.name) is not None
+        is_partition = is_partition_dir_name(entry.name)
         if is_partition and entry.is_symlink() and not Path(entry.path).exists():
             reason = "a link to nowhere: a broker cannot load or make it"
             problems.append(f"{entry.path}: {reason}")
-            _note_unread(root / entry.name, reason, unread)
+            _note_unread(Path(f"{root}/{entry.name}"), reason, unread)
         if not is_directory_entry(entry) or entry.name == REMOTE_INDEX_CACHE_DIR:
             continue
         if not is_partition:
             problems.append(f"{entry.path}: {NO_PARTITION}: a broker refuses to start on it")
         else:
-            yield root / entry.name
+            yield f"{root}/{entry.name}"
 
 
 def _read(
@@ -322,21 +333,22 @@ def _note_unread(directory: Path, reason: str, unread: list[UnreadPartition]) ->
 
 
 def _refuse_duplicates(
-    partitions: Iterable[PartitionInventory], log_dirs: dict[Path, LogDirFiles]
+    partitions: Sequence[PartitionInventory], log_dirs: Iterable[LogDirFiles]
 ) -> list[PartitionInventory]:
     """Two live directories of a partition on one node, or in one log dir (`orders-0` and
     `orders-00`): a broker does not start, and we do not choose.
 
     Replicas of several nodes opened together are no conflict.
     """
-    everything = list(partitions)
-    metas = {path_text(path): files.meta for path, files in log_dirs.items()}
-    own = [_owner(partition, metas) for partition in everything]
+    nodes = {path_text(files.path): _node(files) for files in log_dirs}
+    own = [_owner(partition, nodes) for partition in partitions]
     owners: dict[tuple[object, ...], list[str]] = {}
-    for partition, owner in zip(everything, own, strict=True):
+    for partition, owner in zip(partitions, own, strict=True):
         owners.setdefault(owner, []).append(partition.path)
+    if len(owners) == len(partitions):
+        return [*partitions]
     result = []
-    for partition, owner in zip(everything, own, strict=True):
+    for partition, owner in zip(partitions, own, strict=True):
         others = [path for path in owners[owner] if path != partition.path]
         if others and partition.kind is PartitionKind.LIVE:
             problem = f"the same node has this partition in {', '.join(others)} as well"
@@ -345,12 +357,18 @@ def _refuse_duplicates(
     return result
 
 
+def _node(files: LogDirFiles) -> tuple[object, ...]:
+    """Whose a log dir is: of no known node it stands for itself."""
+    meta = files.meta
+    if meta is None or meta.node_id is None:
+        return (path_text(files.path),)
+    return meta.cluster_id, meta.node_id
+
+
 def _owner(
-    partition: PartitionInventory, metas: Mapping[str, MetaProperties | None]
+    partition: PartitionInventory, nodes: Mapping[str, tuple[object, ...]]
 ) -> tuple[object, ...]:
     if partition.kind is not PartitionKind.LIVE:
         return (partition.path,)
-    meta = metas[partition.log_dir]
-    if meta is None or meta.node_id is None:
-        return (partition.log_dir, partition.topic_partition)
-    return (meta.cluster_id, meta.node_id, partition.topic_partition)
+    name = partition.topic_partition
+    return nodes[partition.log_dir], name.topic, name.partition

@@ -24,7 +24,7 @@ from kafkalog.format.meta_properties import (
     parse_meta_properties,
 )
 from kafkalog.log.inventory import PartitionCheckpoints
-from kafkalog.log.listing import entries_in
+from kafkalog.log.listing import entries_in, path_text
 from kafkalog.log.small_files import is_there, read_small_file
 from kafkalog.log.topic_partition import TopicPartition
 from kafkalog.remote.stores import bucket_uri
@@ -42,11 +42,12 @@ _MOST_PARSED = 16
 
 @dataclass(frozen=True, slots=True)
 class LogDirFiles:
-    """What the root of a log dir tells; `checkpoints` by file name, `problems` with the path in
-    front. meta: None if there is no file or it cannot be read.
+    """What the root of a log dir tells; `place`: its path as it is shown; `checkpoints` by file
+    name, `problems` with the path in front. meta: None if there is no file or it cannot be read.
     """
 
     path: Path
+    place: str
     device: int
     inode: int
     meta: MetaProperties | None
@@ -56,12 +57,12 @@ class LogDirFiles:
 
     def partition_checkpoints(self, topic_partition: TopicPartition) -> PartitionCheckpoints:
         """One partition's line of each file."""
-        key = topic_partition.topic, topic_partition.partition
+        key, files = (topic_partition.topic, topic_partition.partition), self.checkpoints
         return PartitionCheckpoints(
-            recovery_point=self.checkpoints[RECOVERY_POINT_FILE].get(key),
-            high_watermark=self.checkpoints[HIGH_WATERMARK_FILE].get(key),
-            log_start=self.checkpoints[LOG_START_OFFSET_FILE].get(key),
-            cleaner=self.checkpoints[CLEANER_OFFSET_FILE].get(key),
+            files[RECOVERY_POINT_FILE].get(key),
+            files[HIGH_WATERMARK_FILE].get(key),
+            files[LOG_START_OFFSET_FILE].get(key),
+            files[CLEANER_OFFSET_FILE].get(key),
         )
 
 
@@ -83,6 +84,7 @@ def read_log_dir_files(path: Path) -> LogDirFiles:
     meta_file = f"{place}/{META_PROPERTIES_FILE}"
     return LogDirFiles(
         path=path,
+        place=path_text(path),
         device=device,
         inode=inode,
         meta=_meta_properties(meta_file, problems),

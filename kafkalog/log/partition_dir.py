@@ -46,6 +46,7 @@ from kafkalog.log.index_tail import IndexTail, read_index_tail
 from kafkalog.log.inventory import (
     DeletedFile,
     FileIdentity,
+    PartitionCheckpoints,
     PartitionInventory,
     PartitionKind,
     SegmentInfo,
@@ -103,29 +104,21 @@ def read_partition_dir(
     """
     problems = list(log_dir.problems)
     name, place = _name_of(path, problems, may_be_link=not digest), path_text(path)
-    # The digest is over names, sizes and times of all entries: where an earlier run saw the same,
-    # its facts hold and no file is opened.
-    own = _seen_before(known, str(path), digest)
-    entries = [] if own else entries_in(path)
+    entries = entries_in(path)
     if known is not None and not digest:
+        # The digest is over names, sizes and times of all entries: where an earlier run saw the
+        # same, its facts hold and no file is opened.
         digest = directory_digest(entries)
-        own = _seen_before(known, str(path), digest)
-    files, leftovers = _list_files(() if own else entries, problems)
-    segments = own.segments if own else _segments(files, LIVE_SUFFIX)
+        seen = seen_before(known, str(path), digest)
+        if seen is not None and only_files is None:
+            return _as_known(place, name, log_dir, seen, problems)
+    files, leftovers = _list_files(entries, problems)
+    segments = _segments(files, LIVE_SUFFIX)
     checkpoints = log_dir.partition_checkpoints(name.topic_partition)
     first_base = segments[0].base_offset if segments else 0
-    has_remote_segments = _has_remote_segments(log_dir.path, checkpoints.log_start, first_base)
-    # A log start above the first segment is a deletion that was asked for and not carried out yet.
-    # One below it is stale, unless older segments lie in remote storage.
-    log_start = checkpoints.log_start or 0
-    if not has_remote_segments:
-        log_start = max(log_start, first_base)
-    if own is not None:
-        log_end = own.log_end_offset
-    else:
-        log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
-    if log_end < log_start:
-        problems.append(f"the log ends at {log_end}, before its start {log_start}")
+    log_start, has_remote_segments = _log_start(log_dir, checkpoints, first_base)
+    log_end = _log_end_offset(segments[-1], files, problems) if segments else log_start
+    _check_end(log_end, log_start, problems)
     if only_files is not None:
         segments = tuple(s for s in segments if Path(s.path).name in only_files)
         problems.append("opened by its .log files, not as a whole")
@@ -133,18 +126,18 @@ def read_partition_dir(
         topic_partition=name.topic_partition,
         kind=name.kind,
         path=place,
-        log_dir=path_text(log_dir.path),
+        log_dir=log_dir.place,
         directory_id=log_dir.meta.directory_id if log_dir.meta else None,
         dir_device=log_dir.device,
         dir_inode=log_dir.inode,
-        topic_id=own.topic_id if own else _topic_id(f"{path}/{PARTITION_METADATA_FILE}", problems),
+        topic_id=_topic_id(f"{path}/{PARTITION_METADATA_FILE}", problems),
         segments=segments,
         other_segments=_other_segments(files),
         leftovers=leftovers,
         log_start_offset=log_start,
         log_end_offset=log_end,
         checkpoints=checkpoints,
-        snapshot_offsets=own.snapshot_offsets if own else _snapshot_offsets(files),
+        snapshot_offsets=_snapshot_offsets(files),
         has_remote_segments=has_remote_segments,
         problems=tuple(problems),
         digest=digest,
@@ -154,7 +147,47 @@ def read_partition_dir(
     )
 
 
-def _seen_before(
+def known_partition_dir(
+    path: str, log_dir: LogDirFiles, known: KnownDirectory
+) -> PartitionInventory:
+    """The same of a directory that is as an earlier run saw it, by a digest made just now."""
+    problems = list(log_dir.problems)
+    return _as_known(path, _named(path.rpartition("/")[2], problems), log_dir, known, problems)
+
+
+def _as_known(
+    path: str,
+    name: PartitionDirName,
+    log_dir: LogDirFiles,
+    known: KnownDirectory,
+    problems: list[str],
+) -> PartitionInventory:
+    checkpoints = log_dir.partition_checkpoints(name.topic_partition)
+    log_start, has_remote_segments = _log_start(log_dir, checkpoints, known.first_offset)
+    _check_end(known.log_end_offset, log_start, problems)
+    return PartitionInventory(
+        topic_partition=name.topic_partition,
+        kind=name.kind,
+        path=path,
+        log_dir=log_dir.place,
+        directory_id=log_dir.meta.directory_id if log_dir.meta else None,
+        dir_device=log_dir.device,
+        dir_inode=log_dir.inode,
+        topic_id=known.topic_id,
+        segments=known.segments,
+        other_segments=(),
+        leftovers=(),
+        log_start_offset=log_start,
+        log_end_offset=known.log_end_offset,
+        checkpoints=checkpoints,
+        snapshot_offsets=known.snapshot_offsets,
+        has_remote_segments=has_remote_segments,
+        problems=tuple(problems),
+        digest=known.digest,
+    )
+
+
+def seen_before(
     known: Mapping[str, KnownDirectory] | None, path: str, digest: str
 ) -> KnownDirectory | None:
     """What an earlier run saw of a directory that is now as it was then."""
@@ -162,16 +195,40 @@ def _seen_before(
     return own if own is not None and own.digest == digest else None
 
 
+def _log_start(
+    log_dir: LogDirFiles, checkpoints: PartitionCheckpoints, first_base: int
+) -> tuple[int, bool]:
+    """Where the log starts, and whether it may be in remote storage.
+
+    A log start above the first segment is a deletion that was asked for and not carried out yet.
+    One below it is stale, unless older segments lie in remote storage.
+    """
+    line = checkpoints.log_start
+    if _has_remote_segments(log_dir.path, line, first_base):
+        return line or 0, True
+    return max(line or 0, first_base), False
+
+
+def _check_end(log_end: int, log_start: int, problems: list[str]) -> None:
+    if log_end < log_start:
+        problems.append(f"the log ends at {log_end}, before its start {log_start}")
+
+
 def _name_of(path: Path, problems: list[str], *, may_be_link: bool) -> PartitionDirName:
     """Whose directory it is, by its name."""
-    name = parse_partition_dir_name(path.name)
-    if name is None:
-        problems.append(f"{path.name} is not the name of a partition's directory")
-        name = PartitionDirName(TopicPartition(path.name, -1), PartitionKind.STRAY)
+    name = _named(path.name, problems)
     # Asked of each partition: pathlib takes ten times as long.
     if may_be_link and os.path.islink(path):  # noqa: PTH114
         problems.append(f"a link to {path.resolve()}: it is read, and changed by its broker only")
     return name
+
+
+def _named(name: str, problems: list[str]) -> PartitionDirName:
+    found = parse_partition_dir_name(name)
+    if found is None:
+        problems.append(f"{name} is not the name of a partition's directory")
+        return PartitionDirName(TopicPartition(name, -1), PartitionKind.STRAY)
+    return found
 
 
 def _other_segments(files: Files) -> tuple[SegmentInfo, ...]:

@@ -60,6 +60,8 @@ def select_partitions(
     InvalidConfigError for a name (not a glob) that matches nothing.
     """
     everything = list(partitions)
+    if not topics and not topic_partitions:
+        return everything
     refuse_missing(topics, topic_partitions, {p.topic_partition for p in everything})
     is_asked_for = asked_for(topics, topic_partitions)
     return [p for p in everything if is_asked_for(p.topic_partition)]

@@ -19,7 +19,6 @@ meanwhile does not count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class SmallLogs:
         self._is_known, self._moment = is_known, moment
         self.found: list[NamedLogs] = []
 
-    def see(self, seen: SeenDirectories, log_dirs: Mapping[Path, LogDirFiles]) -> None:
+    def see(self, seen: SeenDirectories, log_dirs: Mapping[str, LogDirFiles]) -> None:
         """Read those of these directories that are small logs."""
         if not can_read():
             return
@@ -76,10 +75,10 @@ class SmallLogs:
             self.found.append(found if len(same) == len(again) else chosen_logs(found, same))
 
 
-def _log_at(path: str, digest: str, log_dirs: Mapping[Path, LogDirFiles]) -> SmallLog | None:
+def _log_at(path: str, digest: str, log_dirs: Mapping[str, LogDirFiles]) -> SmallLog | None:
     """What is known of a log from outside of its directory; None where that is odd already."""
     parent, _, name = path.rpartition("/")
-    directory, files = parse_partition_dir_name(name), log_dirs.get(Path(parent or "/"))
+    directory, files = parse_partition_dir_name(name), log_dirs.get(parent or "/")
     if directory is None or directory.kind is not PartitionKind.LIVE:
         return None
     topic_partition = directory.topic_partition

@@ -72,6 +72,12 @@ def parse_partition_dir_name(name: str) -> PartitionDirName | None:
     return PartitionDirName(topic_partition, PartitionKind.LIVE)
 
 
+def is_partition_dir_name(name: str) -> bool:
+    """Whether `parse_partition_dir_name` would tell what it holds."""
+    match = (_RENAMED if name.endswith(_SUFFIXES) else _LIVE).fullmatch(name)
+    return match is not None and int(match["partition"]) <= MAX_INT32
+
+
 def parse_topic_partition(text: str) -> TopicPartition | None:
     """`orders-3` → TopicPartition("orders", 3); None for anything that names no live partition."""
     parsed = parse_partition_dir_name(text)
