@@ -25,6 +25,7 @@ from kafkalog.format.constants import (
     MAGIC_VALUE_V2,
     MAX_BATCH_BYTES,
     MAX_INT32,
+    MAX_INT64,
     RECORD_BATCH_OVERHEAD,
 )
 from kafkalog.log.single_batch import sound_batch_at
@@ -109,13 +110,15 @@ def _headers_in(
     at, length, is_current = at[fits], length[fits], is_current[fits]
     # Offsets must fit between what is known in front and behind: of random bytes hardly any do.
     base = _int64(buf, at)
-    fits = (base > bounds.last_offset) & (base < bounds.end_offset)
+    # Of a file named by one of the highest offsets the end is none of 64 bits.
+    end_offset = min(bounds.end_offset, MAX_INT64)
+    fits = (base > bounds.last_offset) & (base < end_offset)
     # magic 2: the high attribute byte is unused, a codec is known, counts and deltas are positive
     attributes = buf[at + 22]
     last_delta, records = _int32(buf, at + 23), _int32(buf, at + 57)
     current = (buf[at + 21] == 0) & (attributes < 0x80) & ((attributes & 7) <= _HIGHEST_CODEC)
     current &= (last_delta >= 0) & (records >= 0) & (records <= length)
-    current &= base <= bounds.end_offset - 1 - np.maximum(last_delta, 0)
+    current &= base <= end_offset - 1 - np.maximum(last_delta, 0)
     legacy = buf[at + HEADER_SIZE_UP_TO_MAGIC] <= _HIGHEST_LEGACY_ATTRIBUTES
     fits &= np.where(is_current, current, legacy)
     yield from zip(at[fits].tolist(), (length[fits] + LOG_OVERHEAD).tolist(), strict=True)

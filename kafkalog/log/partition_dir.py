@@ -26,7 +26,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from kafkalog.errors import CorruptIndexError, KafkaLogError
+from kafkalog.errors import CorruptIndexError, CorruptRecordError, KafkaLogError
 from kafkalog.format.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -365,6 +365,12 @@ def _log_end_offset(active: SegmentInfo, files: Files, problems: list[str]) -> i
     if scan is None:
         scan = scan_headers(active.path)
     end = int(scan.rows["last_offset"][-1]) + 1 if scan.rows.size else active.base_offset
+    if scan.rows.size and end <= active.base_offset:
+        # No checksum covers a base offset: a damaged one says anything.
+        reason = f"the last batch ends at {end - 1}, its segment begins at {active.base_offset}"
+        position = int(scan.rows["position"][-1])
+        problems.append(str(CorruptRecordError(reason, path=active.path, position=position)))
+        end = active.base_offset
     tail_end = scan.valid_bytes + scan.trailing_bytes
     tail = Tail(scan.valid_bytes, tail_end, scan.status, end - 1)
     error = scan.error or tail_error(active.path, tail, SegmentEnds.of(active))

@@ -62,17 +62,24 @@ class KeyFilterFiles:
     directory it does not know."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = Path(directory).resolve()
+        self._directory = Path(os.path.realpath(directory))  # of a loop of links, too
+        above = (self._directory, *self._directory.parents)
+        self._log_dir = next((place for place in above if _is_log_dir(place)), None)
         self._has_failed = False
 
     def filters(self, path: str, start: int, end: int) -> list[KeyFilter]:
         """Those of a segment for parts of a range of it, in order; they do not overlap. OSError
-        where the segment cannot be looked at, InvalidConfigError for a directory in its log dir.
+        where the segment cannot be looked at, InvalidConfigError for a directory in a log dir.
         """
         segment = SegmentFile.of(path)
         place = self._place(path, segment)
         found: list[KeyFilter] = []
-        for first, last, name in sorted(_names(place)):
+        try:
+            names = sorted(_names(place))
+        except OSError as error:
+            self._warn(path, error)
+            return found
+        for first, last, name in names:
             is_asked = first < end and last > start
             if is_asked and (not found or first >= found[-1].end):
                 one = _read(place / name, path, segment, (first, last))
@@ -95,18 +102,26 @@ class KeyFilterFiles:
                 place.mkdir(parents=True, exist_ok=True)
             _write(place / f"{made.start}-{made.end}.keys", _packed(path, as_read, made))
         except OSError as error:
-            self._has_failed = True
+            self._warn(path, error)
+
+    def _warn(self, path: str, error: OSError) -> None:
+        if not self._has_failed:
             _logger.warning("no key filter of %s is kept: %s", path, error)
+        self._has_failed = True
 
     def _place(self, path: str, segment: SegmentFile) -> Path:
         whole = Path(path).resolve()
-        for place in (whole.parent, whole.parent.parent):
-            is_log_dir = place == whole.parent or (place / META_PROPERTIES_FILE).exists()
-            if self._directory.is_relative_to(place) and is_log_dir:
-                raise InvalidConfigError(
-                    f"key filters would lie in {place}, which has logs", path=str(self._directory)
-                )
+        place = whole.parent if self._directory.is_relative_to(whole.parent) else self._log_dir
+        if place is not None:
+            raise InvalidConfigError(
+                f"key filters would lie in {place}, which has logs", path=str(self._directory)
+            )
         return self._directory / _digest(os.fsencode(whole)) / _digest(repr(segment).encode())
+
+
+def _is_log_dir(place: Path) -> bool:
+    """Also one that nothing is read of: its broker would not start. False where nobody may look."""
+    return os.path.exists(place / META_PROPERTIES_FILE)  # noqa: PTH110 - Path's raises there
 
 
 def _digest(data: bytes) -> str:
@@ -117,6 +132,8 @@ def _remove_others(place: Path) -> None:
     """Those of the segment as it is no more."""
     with suppress(FileNotFoundError):
         for other in place.parent.iterdir():
+            if other == place:  # another process has made it meanwhile
+                continue
             for _, _, name in _names(other):
                 (other / name).unlink(missing_ok=True)
             with suppress(OSError):  # somebody has put something else there
@@ -197,12 +214,12 @@ def _read_whole(path: Path, segment: SegmentFile, bounds: tuple[int, int]) -> by
             raise ValueError("it does not begin as one of this version")
         _, *numbers, _ = _FRONT.unpack(front)
         start, end, last_position, blocks, fingerprints = numbers[len(segment) :]
-        if (start, end) != bounds or not 0 <= start <= last_position < end:
+        if SegmentFile(*numbers[: len(segment)]) != segment:
+            return None
+        if (start, end) != bounds or not 0 <= start <= last_position < end <= segment.size:
             raise ValueError(f"it is of bytes {start} to {end}")
         if not 0 < blocks <= end - start or not 0 <= 2 * MOST_PART * fingerprints <= end - start:
             raise ValueError(f"{blocks} blocks and {fingerprints} fingerprints")
-        if SegmentFile(*numbers[: len(segment)]) != segment:
-            return None
         length = _BLOCK * blocks + 2 * fingerprints + _CRC.size
         if os.fstat(file.fileno()).st_size != len(front) + length:
             raise ValueError("it is cut off")
@@ -228,7 +245,7 @@ def _parsed(data: bytes) -> KeyFilter:
         np.frombuffer(data, "<u2", count, behind + blocks),
         last_position,
     )
-    rises = (np.diff(found.positions) > 0).all() and (np.diff(ends) >= 0).all()
+    rises = (np.diff(found.positions) > 0).all() and (np.diff(ends, prepend=0) >= 0).all()
     if found.start != start or not rises or ends[-1] != count:
         raise ValueError("its blocks are in no order")
     return found

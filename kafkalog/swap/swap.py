@@ -7,8 +7,8 @@ synced and verified:
        their second names where the run can be undone (replacement.py)
        scratch names → `.cleaned`         a loader that finds one undoes all from its offset on
        directory synced
-    2  the outputs of other attempts are removed, and what a broker left as `.deleted`: the names
-       are needed, and have a second one like the sources
+    2  the outputs of other attempts are removed, and what a broker left as `.deleted`, as its
+       loader does; it has a second name like the sources
     3  `.cleaned` → `.swap`, of the lowest segment last
        directory synced before the very last one, and after it
        no `.cleaned` and a `.swap`: a loader completes it, so from here on all groups are new

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -301,6 +302,25 @@ def change(disk: Path, rnd: random.Random) -> None:
     rnd.choice(sorted(shorter.iterdir())).unlink()
     shutil.rmtree(gone)
     write_log(disk, 77, rnd, is_clean=False)
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1])
+def test_a_damaged_offset_ends_no_audit(log_dir: Path, tmp_path: Path, offset: int) -> None:
+    """Nor does a file with the name of the highest offset, which breaks off."""
+    disk = tmp_path / "disk"
+    for number in range(3):
+        log = LogBuilder(disk, f"t{number}-0").segment()
+        log.batch(("k", "v"), timestamp=NOW_MS).write()
+    (segment,) = (disk / "t1-0").glob("*.log")
+    data = segment.read_bytes()
+    segment.write_bytes(struct.pack(">q", offset) + data[8:])
+    (disk / "t2-0" / "09223372036854775807.log").write_bytes(data[:40])
+    request = audit_request([str(disk)], {"config": SETTINGS[6], "now_ms": NOW_MS})
+    run = audit_run(request, lambda tasks: map(audit_partition, tasks), KeptScans())
+    assert [each.whole.name for each in run.partitions] == ["t0-0", "t1-0", "t2-0"]
+    assert not run.partitions[0].whole.problems
+    kinds = {finding.kind for finding in run.partitions[1].findings}
+    assert ("audit-incomplete" in kinds) == (offset < 0)
 
 
 def test_the_page_of_an_unchanged_disk_is_the_one_of_the_first_audit(tmp_path: Path) -> None:

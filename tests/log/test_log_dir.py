@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,22 @@ def test_preallocated_indexes_count_their_entries_only(log_dir: Path) -> None:
     first, second = open_log_dir(log_dir)
     assert second.segments[-1].offset_index_bytes == first.segments[-1].offset_index_bytes > 0
     assert (closed.path / offset_index_file_name(20)).stat().st_size < 1000
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**62), -(2**63), 19])
+def test_log_end_is_not_before_the_active_segment(log_dir: Path, offset: int) -> None:
+    """No checksum covers a base offset, and a damaged one says anything."""
+    log = _orders(log_dir).segment()
+    path = log.batch(("k", "v")).write()
+    active = path / log_file_name(30)
+    data = active.read_bytes()
+    active.write_bytes(struct.pack(">q", offset) + data[8:])
+    (path / offset_index_file_name(30)).write_bytes(b"")
+    partition = _only(open_log_dir(log_dir))
+    assert partition.log_end_offset == 30
+    (problem,) = partition.problems
+    assert f"the last batch ends at {offset}, its segment begins at 30" in problem
+    assert f"{active} @ 0: " in problem
 
 
 def test_log_end_of_a_preallocated_log_is_before_the_zeros(log_dir: Path) -> None:

@@ -46,6 +46,15 @@ def test_what_is_not_whole_right_and_in_place_is_no_batch(tmp_path: Path, what: 
     assert search(path, bytes(100_000)) is None
 
 
+@pytest.mark.parametrize("end_offset", [2**63 - 1, 2**63, 2**63 + 2**31])
+def test_offsets_up_to_the_highest_fit(tmp_path: Path, end_offset: int) -> None:
+    """The end may be beyond 64 bits: a file may have the name of any offset."""
+    path, highest = tmp_path / "log", 2**63 - 2
+    batch = pack_batch([Record(highest, 5, b"key", b"value")])
+    assert search(path, b"x" * 9 + batch, highest - 1, end_offset) == 9
+    assert search(path, b"x" * 9 + batch, highest, end_offset) is None
+
+
 def test_the_search_gives_up_when_it_has_cost_enough(tmp_path: Path) -> None:
     path = tmp_path / "log"
     lying = bytearray(pack_batch([RECORD]))

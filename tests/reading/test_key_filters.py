@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from kafkalog import read_records
 from kafkalog.duckdb.session import SqlSession
 from kafkalog.duckdb.tables import LogTables
 from kafkalog.errors import CorruptRecordError, InvalidConfigError
+from kafkalog.format.checksum import crc32c
 from kafkalog.format.control_record import ControlRecordType
 from kafkalog.format.record import Record
 from kafkalog.log.log_dir import open_log_dir
@@ -310,6 +312,45 @@ def test_filters_in_a_log_dir_are_refused(log_dir: Path, inside: str) -> None:
     with pytest.raises(InvalidConfigError, match="which has logs"):
         read(path, by_key(b"key-7"), log_dir / inside)
     assert not list(log_dir.rglob("*.keys"))
+
+
+def test_filters_in_a_log_dir_of_another_broker_are_refused(log_dir: Path, tmp_path: Path) -> None:
+    path, other = twenty_batches(log_dir), twenty_batches(tmp_path / "other")
+    for inside in (other.parent, other.parent / "below" / "filters", other / "filters"):
+        with pytest.raises(InvalidConfigError, match="which has logs"):
+            read(path, by_key(b"key-7"), inside)
+    assert not list((tmp_path / "other").rglob("*.keys"))
+
+
+@pytest.mark.parametrize("place", ["loop", "a" * 300, "loop/below"])
+def test_a_directory_that_cannot_be_looked_into_is_said_once(
+    log_dir: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, place: str
+) -> None:
+    path = twenty_batches(log_dir)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    expected, _ = read(path, by_key(b"key-7"), None)
+    caplog.set_level(logging.WARNING)
+    assert read(path, by_key(b"key-7"), tmp_path / place, SplitSizes(500))[0] == expected
+    assert caplog.text.count("no key filter of") == 1
+
+
+def test_a_filter_that_says_more_than_the_segment_has_does_not_count(
+    log_dir: Path, filters: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its checksum is right: no number in it decides what is allocated."""
+    path = twenty_batches(log_dir)
+    expected, _ = read(path, by_key(b"key-7"), filters)
+    (kept,) = filters.rglob("*.keys")
+    data = bytearray(kept.read_bytes()[:-4])
+    size, end = struct.unpack_from("<q", data, 8)[0], 10 * 1024**3
+    struct.pack_into("<q", data, 8 + 6 * 8, end)
+    kept.unlink()
+    other = kept.with_name(f"0-{end}.keys")
+    other.write_bytes(bytes(data) + struct.pack("<I", crc32c(bytes(data))))
+    assert size == min(path.glob("*.log")).stat().st_size
+    found, counts = read(path, by_key(b"key-7"), filters)
+    assert (found, counts.keyless_bytes) == (expected, 0)
+    assert f"key filter {other} does not count: it is of bytes 0 to {end}" in caplog.text
 
 
 def test_filters_that_cannot_be_written_are_said_once(
