@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafkalog.spark.asked_reads import schema_of
 from kafkalog.spark.releases import HAS_SOURCES
 from kafkalog.spark.scanning import scan_when_asked
 from kafkalog.spark.session import register
@@ -18,11 +19,14 @@ def load(spark: SparkSession, view: str, path: Paths, options: Mapping[str, str]
     """The rows of a view below one or several paths.
 
     On Spark 3.5 by tasks: what is read is settled now, not when the frame is used.
+
+    Options that are refused raise InvalidConfigError here.
     """
     if not HAS_SOURCES:
         return scan_when_asked(spark, path, view, options)
     register(spark)
-    reader = spark.read.format("kafkalog").options(view=view, **options)
-    if isinstance(path, str):
-        return reader.load(path)
-    return reader.option("paths", json.dumps(list(path))).load()
+    where = {"path": path} if isinstance(path, str) else {"paths": json.dumps(list(path))}
+    given = {**options, "view": view, **where}
+    # A reader that is told its schema starts no Python process to ask the source for it.
+    reader = spark.read.format("kafkalog").schema(schema_of(given))
+    return reader.options(**given).load()

@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 from kafkalog.errors import InvalidConfigError
+from kafkalog.spark.class_archive import archive_options
 from kafkalog.spark.releases import HAS_FILTERS, needs, packages_conf, register_source
 from kafkalog.spark.source import KafkaLogSource, PushingSource
-from kafkalog.spark.worker_python import SCRIPT, set_worker_python
+from kafkalog.spark.worker_python import SCRIPT, is_local, set_worker_python
 
 # Records reach the JVM in Arrow batches our own worker wrote. Arrow checks each value it hands out
 # against its buffer's bounds, twice; without that a scan takes a third less of the JVM's time.
@@ -52,7 +53,8 @@ def configure_spark(
     """A builder with the settings kafkalog wants; what the caller sets afterwards wins.
 
     With `master` also that; a builder does not tell what it was given itself, and with a local one
-    workers start sooner (`kafkalog.spark.worker_python`).
+    workers start sooner (`kafkalog.spark.worker_python`), and so does the JVM where Spark's classes
+    are kept (`kafkalog.spark.class_archive`).
 
     With `packages` also Delta and Avro: Spark fetches their jars when its JVM starts. In a JVM that
     runs already, as under spark-submit, they come by spark_conf/packages.conf instead.
@@ -67,6 +69,9 @@ def configure_spark(
         builder = builder.config(f"spark.executorEnv.{name}", value)
     for key, value in (SESSION_CONF | (packages_conf() if packages else {})).items():
         builder = builder.config(key, value)
+    if is_local(master) and (archive := archive_options()):
+        options = f"{_ARROW_CHECKS_OFF} {archive}"
+        builder = builder.config("spark.driver.extraJavaOptions", options)
     return builder
 
 
