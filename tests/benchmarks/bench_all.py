@@ -54,6 +54,7 @@ FIGURES = (
     ("sql",),
     ("start",),
     ("first_query",),
+    ("first_query", "--archive"),
     ("cost_model",),
     ("scale", "--distinct", "100000000"),
     ("group_offsets", "--spark"),

@@ -1,13 +1,15 @@
 """How long until a fresh session has answered a first query, beyond what Spark itself takes?
 
     python -m tests.benchmarks.bench_first_query [--rounds 3] [--master local[1] local[2]]
+    [--archive]
 
 Each a process and session of its own, in turn, over the sample log dir of a broker:
 `format("kafkalog")` and its first count; `create_views` and the first query of one. Beside them a
 session with Spark's own first job, a sum over a range, and with a first job in Python, `mapInArrow`
 over a range. Prints one JSON line: of each the median seconds and CPU seconds (driver, JVM and all
 Python processes) of the session's start and of what comes behind it, and the medians, of the
-rounds, of what the first two take behind it beyond either of Spark's.
+rounds, of what the first two take behind it beyond either of Spark's. With --archive all four start
+from the kept archive of Spark's classes, which is made first where it is not there; else none does.
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ from pyspark.sql import SparkSession
 
 from data.copy_samples import SAMPLES
 from kafkalog.spark import configure_spark, create_views
+from kafkalog.spark.archive_classes import make_archive
+from kafkalog.spark.class_archive import kept_archive
+from kafkalog.spark.session import SESSION_CONF
 from tests.benchmarks.bench_sql import cpu_with_children
 from tests.benchmarks.side_by_side import circumstances
 
 Times = dict[str, float]
 _PATH = str(SAMPLES / "broker")
+_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,10 +66,12 @@ WORK: dict[str, Callable[[SparkSession], None]] = {
 SPARKS, OURS = ("sum", "python"), ("load", "views")
 
 
-def measure(master: str, work: Callable[[SparkSession], None]) -> Times:
+def measure(master: str, work: Callable[[SparkSession], None], *, archive: bool) -> Times:
     """In this process, which has done nothing else."""
     started = time.perf_counter()
     builder = configure_spark(SparkSession.builder, master=master)
+    if not archive:
+        builder = builder.config(_OPTIONS, SESSION_CONF[_OPTIONS])
     builder = builder.config("spark.ui.enabled", "false")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     begun, cpu_begun = time.perf_counter(), cpu_with_children()
@@ -76,9 +84,11 @@ def measure(master: str, work: Callable[[SparkSession], None]) -> Times:
     }  # fmt: skip
 
 
-def measured(master: str, name: str) -> Times:
+def measured(master: str, name: str, *, archive: bool) -> Times:
     """By a process of its own."""
     command = [sys.executable, "-m", "tests.benchmarks.bench_first_query", "--master", master]
+    if archive:
+        command += ["--archive"]
     done = subprocess.run([*command, "--one", name], stdout=subprocess.PIPE, check=True)
     times: Times = json.loads(done.stdout)
     return times
@@ -98,17 +108,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The first query of a fresh session.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", nargs="+", default=["local[1]", "local[2]"])
+    parser.add_argument("--archive", action="store_true", help="from an archive of classes")
     parser.add_argument("--one", choices=WORK, help="this one, in this process")
     args = parser.parse_args()
     if args.one:
-        print(json.dumps(measure(args.master[0], WORK[args.one])))
+        times = measure(args.master[0], WORK[args.one], archive=args.archive)
+        print(json.dumps(times))
         return
-    result: dict[str, object] = {"bench": "first_query", "rounds": args.rounds}
+    if args.archive and kept_archive() is None:
+        make_archive()
+    result: dict[str, object] = {
+        "bench": "first_query", "rounds": args.rounds, "archive": args.archive,
+    }  # fmt: skip
     for master in args.master:
         taken: dict[str, list[Times]] = {name: [] for name in WORK}
         for _ in range(args.rounds):
             for name in WORK:
-                taken[name].append(measured(master, name))
+                taken[name].append(measured(master, name, archive=args.archive))
         result[master] = {
             name: {key: round(statistics.median(each[key] for each in times), 2)
                    for key in times[0]}
