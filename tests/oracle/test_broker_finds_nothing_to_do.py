@@ -263,7 +263,9 @@ def _text(data: bytes | None) -> str | None:
 def _run(*arguments: str) -> list[dict[str, Any]]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([*arguments, "--apply", "--json"])
+        # The clock that the broker stamped and will go by.
+        now = ("--now", str(time.time_ns() // 1_000_000))
+        code = main([*arguments, *now, "--apply", "--json"])
     assert code == 0, out.getvalue() + err.getvalue()
     partitions: list[dict[str, Any]] = json.loads(out.getvalue())["partitions"]
     return partitions
