@@ -23,7 +23,7 @@ from kafkalog.log.segment_file import Chunk, ChunkBuffers, read_chunks
 # the cache before its CRCs are done and its records are looked at.
 CLEANER_CHUNK_BYTES = 6 * 1024 * 1024
 # What is decompressed at once.
-CLEANER_ARENA_BYTES = 2 * 1024 * 1024
+CLEANER_ARENA_BYTES = 4 * 1024 * 1024
 
 
 def read_whole(

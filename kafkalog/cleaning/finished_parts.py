@@ -52,6 +52,9 @@ class _Block:
         """That need not be read again."""
         return sum(part.end - part.start for _, part in self.parts)
 
+    def has_place(self, least_bytes: int) -> bool:
+        return self.used < _BLOCK_BYTES and self.data.size - self.used >= least_bytes
+
 
 class FinishedParts:
     """Those of one partition. `add` a part, write it through `PartOutput`."""
@@ -100,19 +103,20 @@ class FinishedParts:
         self._blocks[-1].parts.append((path, part))
         self._of_source.setdefault(path, []).append(part)
 
-    def copy(self, pieces: Sequence[memoryview]) -> NDArray[np.uint8]:
-        """The bytes of some buffers one behind the other, in a block."""
-        size = sum(len(piece) for piece in pieces)
-        if not self._blocks or self._blocks[-1].used + size > self._blocks[-1].data.size:
+    def place(self, least_bytes: int) -> NDArray[np.uint8]:
+        """What is free of the last block, of a new one if that is less."""
+        if not self._blocks or not self._blocks[-1].has_place(least_bytes):
             # Memory that was not written to costs nothing.
-            self._blocks.append(_Block(np.empty(max(size, _BLOCK_BYTES), np.uint8)))
+            self._blocks.append(_Block(np.empty(max(least_bytes, _BLOCK_BYTES), np.uint8)))
         block = self._blocks[-1]
-        start = block.used
-        for piece in pieces:
-            block.data[block.used : block.used + len(piece)] = np.frombuffer(piece, np.uint8)
-            block.used += len(piece)
+        return block.data[block.used :]
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """The first bytes of the place that was given last: they are kept."""
+        block = self._blocks[-1]
+        block.used += size
         self._held_bytes += size
-        return block.data[start : block.used]
+        return block.data[block.used - size : block.used]
 
     def ranges(self, path: str) -> Iterator[tuple[int, int | None, FinishedPart | None]]:
         """A source in order: (start, end, its part), the last end and part None."""
@@ -133,11 +137,21 @@ class PartOutput:
         self._part = part
         self.position = 0
 
-    def append(
-        self, parts: Sequence[memoryview], rows: NDArray[np.void], *, are_sound: bool = True
-    ) -> None:
-        """As `OutputSegment.append`, of sound batches."""
-        assert are_sound, "corrupt batches are not kept here"  # noqa: S101
-        data = self._parts.copy(parts)
-        self._part.pieces.append((data, rows))
-        self.position += data.size
+    def place(self, least_bytes: int) -> NDArray[np.uint8]:
+        """Where batches can be made, at least so many bytes."""
+        return self._parts.place(least_bytes)
+
+    def keep(self, size: int, rows: NDArray[np.void]) -> None:
+        """So many bytes of the place that was given last are batches, which these rows describe."""
+        self._part.pieces.append((self._parts.take(size), rows))
+        self.position += size
+
+    def append(self, parts: Sequence[memoryview], rows: NDArray[np.void]) -> None:
+        """Copies of some buffers, one behind the other, which these rows describe."""
+        size = sum(len(part) for part in parts)
+        place = self.place(size)
+        end = 0
+        for part in parts:
+            place[end : end + len(part)] = np.frombuffer(part, np.uint8)
+            end += len(part)
+        self.keep(size, rows)

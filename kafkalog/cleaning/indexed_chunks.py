@@ -41,8 +41,9 @@ def indexed_chunks(segment: SegmentInfo) -> list[tuple[int, int]] | None:
             return None
         wanted = np.arange(CLEANER_CHUNK_BYTES, size, CLEANER_CHUNK_BYTES)
         at = np.searchsorted(positions, wanted, side="right") - 1
-        inner = np.unique(positions[at[at >= 0]])
-        edges[1:1] = inner[inner < size].tolist()
+        # Once each; numpy's own way imports its masked arrays, 12 ms.
+        inner = sorted(set(positions[at[at >= 0]].tolist()))
+        edges[1:1] = [position for position in inner if position < size]
     chunks = [(start, end) for start, end in pairwise(edges) if start < end]
     is_dense = all(end - start <= _MOST_CHUNK_BYTES for start, end in chunks)
     return chunks if is_dense else None

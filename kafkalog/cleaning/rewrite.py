@@ -214,12 +214,14 @@ class GroupRewriter:
         )
         # The kernel goes on until all are done, the output buffer is full, or a batch needs the
         # encoder. What it has written by then is appended, and it goes on behind that.
-        b = 0
+        b, room = 0, _LEAST_OUTPUT_BYTES
         while b < batches:
+            # A part that is kept is made where it stays.
+            out = output.place(room) if isinstance(output, PartOutput) else self._out
             stopped, b, size, done, status = assemble_batches(
                 chunk.buf, chunk.position, chunk.rows, b,
                 decisions.actions, decisions.horizons, decisions.flags, decisions.first_records,
-                decisions.retained, self._out, output.position, rows_out, folds,
+                decisions.retained, out, output.position, rows_out, folds,
                 bodies.data, bodies.ends, bodies.facts,
             )  # fmt: skip
             if stopped == BAD_RECORD:
@@ -228,12 +230,16 @@ class GroupRewriter:
                 # The kernel leaves CRCs of rebuilt batches open (-1): they are computed for many at
                 # once.
                 new_rows = copy_rows(rows_out[:done])
-                is_rebuilt = set_checksums(self._out, output.position, new_rows)
+                is_rebuilt = set_checksums(out, output.position, new_rows)
                 for row in decisions.corrupt:
                     rebuilt.note_corrupt(row, chunk, new_rows)
                 if is_rebuilt.any():
                     rebuilt.add(new_rows["position"][is_rebuilt], folds[:done][is_rebuilt])
-                output.append([self._out[:size].data], new_rows, are_sound=is_sound)
+                if isinstance(output, PartOutput):
+                    output.keep(size, new_rows)
+                else:
+                    output.append([out[:size].data], new_rows, are_sound=is_sound)
+                room = _LEAST_OUTPUT_BYTES
             if stopped == NEEDS_ENCODER:
                 encoded = self._encode(chunk, decisions, b, bodies, path)
                 row = np.array([encoded.row], BATCH_ROW)
@@ -244,7 +250,9 @@ class GroupRewriter:
             # Stopped at the first batch with nothing written: it does not fit into an empty buffer
             # either.
             elif stopped != ALL_DONE and not done:
-                self._grow_output(chunk.rows[b])
+                room = self._room_of(chunk.rows[b])
+                if not isinstance(output, PartOutput):
+                    self._out = np.empty(room, np.uint8)
 
     def _encode(
         self, chunk: Chunk, decisions: Decisions, b: int, bodies: CompressedBodies, path: str
@@ -270,15 +278,15 @@ class GroupRewriter:
             return convert(source, path=path)
         return reencode(source, path=path)
 
-    def _grow_output(self, row: np.void) -> None:
-        """Make the output buffer large enough for one batch that does not fit into an empty one."""
+    def _room_of(self, row: np.void) -> int:
+        """Bytes of an output in which a batch fits that does not fit into an empty one."""
         # As `assemble_batches` reckons it: with this room it cannot stop at the batch again.
         room = int(row["size_in_bytes"]) + int(row["records_count"]) * RECORD_GROWTH_BYTES
         room += LARGE_BODY_BYTES
         # Counts were checked against the bytes that hold the records when they were mapped.
         most = max(self._budget.max_batch_bytes, LARGE_BODY_BYTES) * 4
         assert room <= most, "a batch is capped when it is read"  # noqa: S101
-        self._out = np.empty(room, np.uint8)
+        return room
 
 
 def _changed(path: str, row: np.void, what: str) -> CorruptRecordError:

@@ -48,6 +48,7 @@ FIGURES = (
     ("compact", "--cores", "2", "--codec", "zstd"),
     ("safety",),
     ("verify",),
+    ("verify", "--records", "32000000", "--codec", "none"),
     ("scan", "--records", "8000000", "--peer"),
     ("start",),
     ("first_query",),
