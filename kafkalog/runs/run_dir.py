@@ -134,16 +134,18 @@ def list_runs(run_dir: Path, *, with_file: str | None = None) -> tuple[list[Run]
     if not run_dir.is_dir():
         return [], []
     runs, problems = [], []
-    for entry in sorted(run_dir.iterdir()):
-        if _RUN_ID.fullmatch(entry.name) and entry.is_dir():
-            if with_file is not None and not (entry / with_file).exists():
-                continue
-            if not any((entry / name).exists() for name in (RUN_FILE, JOURNAL_FILE)):
-                continue  # it was cut off before it began
-            try:
-                runs.append(open_run(run_dir, entry.name))
-            except InvalidConfigError as error:
-                problems.append(str(error))
+    # Names, not paths: a run dir may have ten thousand of them.
+    with os.scandir(run_dir) as entries:
+        names = sorted(e.name for e in entries if _RUN_ID.fullmatch(e.name) and e.is_dir())
+    for name in names:
+        if with_file is not None and not os.path.exists(f"{run_dir}/{name}/{with_file}"):  # noqa: PTH110
+            continue
+        if not any((run_dir / name / file).exists() for file in (RUN_FILE, JOURNAL_FILE)):
+            continue  # it was cut off before it began
+        try:
+            runs.append(open_run(run_dir, name))
+        except InvalidConfigError as error:
+            problems.append(str(error))
     return sorted(runs, key=lambda run: (str(run.facts.get("started")), run.path)), problems
 
 
