@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from kafkalog.auditing.kept_scans import KeptScans
 from kafkalog.auditing.request import DEFAULT_DEDUPE_BUFFER_SIZE, AuditRequest, AuditTask
@@ -35,6 +36,9 @@ class AuditTasks:
         self._request = request
         self._kept = kept
         self._settings = settings
+        self._of_topics: dict[
+            tuple[str, str, str | None], tuple[ResolvedConfig, dict[str, Any]]
+        ] = {}
         self.log_dirs = sorted({partition.log_dir for partition in everything})
         by_log_dir: dict[str, list[PartitionInventory]] = {path: [] for path in self.log_dirs}
         for partition in everything:
@@ -58,52 +62,64 @@ class AuditTasks:
 
     def task(self, partition: PartitionInventory) -> AuditTask:
         """What a process needs to audit a partition."""
+        log_dir, name = partition.log_dir, partition.topic_partition
+        of_topic = log_dir, name.topic, partition.topic_id
+        if of_topic not in self._of_topics:
+            self._of_topics[of_topic] = self._of_topic(partition)
+        resolved, shared = self._of_topics[of_topic]
+        resolved, signs = _in_force(partition, resolved), self.signs[log_dir]
+        place, kept = (partition.topic_id or "", name.partition), self._kept
+        uploads = () if self._uploads is None else self._uploads.get(place, ())
+        reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
+        return AuditTask(
+            partition=partition,
+            resolved=resolved,
+            alive_ms=min(self._request.now_ms, signs.alive_ms(partition)),
+            is_copied=signs.is_copied,
+            current_path=self._current_path(partition),
+            copy_path=self._copy_path(partition),
+            reads_records=self._request.scope.reads_records or reads_keys,
+            reads_keys=reads_keys,
+            known_epoch=self._settings.leader_epoch(partition),
+            known=b"" if kept is None else kept.scan(partition.path),
+            is_unchanged=kept is not None and kept.has_seen(partition.path, partition.digest),
+            uploaded_offset=None if self._uploads is None else uploaded_offset(uploads),
+            uploads=uploads,
+            **shared,
+        )
+
+    def _of_topic(self, partition: PartitionInventory) -> tuple[ResolvedConfig, dict[str, Any]]:
+        """The settings, and what else of a task is the same for all partitions of a topic in a log
+        dir; of a topic that was deleted and made anew those of its id.
+        """
         cluster = self._settings.cluster(partition)
+        has_cluster = cluster is not None and not cluster.problems
         known = None
-        if cluster is not None and not cluster.problems:
+        if cluster is not None and has_cluster:
             known = cluster.topics.get(partition.topic_partition.topic)
         is_foreign = known is None or (
             partition.topic_id is not None
             and known.topic_id != ""
             and known.topic_id != partition.topic_id
         )
-        has_cluster = cluster is not None and not cluster.problems
-        resolved, signs = self._resolved(partition), self.signs[partition.log_dir]
         cluster_id = self._cluster_id(partition)
-        place = partition.topic_id or "", partition.topic_partition.partition
-        uploads = (self._uploads or {}).get(place, ())
-        reads_keys = self._request.scope.looks_at_keys(resolved.in_force)
-        return AuditTask(
-            partition=partition,
-            resolved=resolved,
-            now_ms=self._request.now_ms,
-            kafka_version=self._settings.kafka_version(partition),
-            assumed_high_watermark=self._request.high_watermark,
-            alive_ms=min(self._request.now_ms, signs.alive_ms(partition)),
-            is_copied=signs.is_copied,
-            transaction_paths=self._transactions.get(cluster_id, ()),
-            map_entries=self._map_entries,
-            current_path=self._current_path(partition),
-            copy_path=self._copy_path(partition),
-            is_stray=has_cluster and is_foreign,
-            cluster_topic_id="" if known is None else known.topic_id,
-            has_no_metadata=cluster is None,
-            cluster_id=cluster_id,
-            reads_records=self._request.scope.reads_records or reads_keys,
-            reads_keys=reads_keys,
-            redact=self._request.scope.redact,
-            is_now_given=self._request.is_now_given,
-            max_batch_bytes=self._request.max_batch_bytes,
-            clock_ms=self._request.clock_ms,
-            known_epoch=self._settings.leader_epoch(partition),
-            other_options=self._other_options,
-            known=b"" if self._kept is None else self._kept.scan(partition.path),
-            keeps_scan=self._kept is not None,
-            is_unchanged=self._kept is not None
-            and self._kept.has_seen(partition.path, partition.digest),
-            uploaded_offset=None if self._uploads is None else uploaded_offset(uploads),
-            uploads=uploads,
-        )
+        return self._resolved(partition), {
+            "now_ms": self._request.now_ms,
+            "kafka_version": self._settings.kafka_version(partition),
+            "assumed_high_watermark": self._request.high_watermark,
+            "transaction_paths": self._transactions.get(cluster_id, ()),
+            "map_entries": self._map_entries,
+            "is_stray": has_cluster and is_foreign,
+            "cluster_topic_id": "" if known is None else known.topic_id,
+            "has_no_metadata": cluster is None,
+            "cluster_id": cluster_id,
+            "redact": self._request.scope.redact,
+            "is_now_given": self._request.is_now_given,
+            "max_batch_bytes": self._request.max_batch_bytes,
+            "clock_ms": self._request.clock_ms,
+            "other_options": self._other_options,
+            "keeps_scan": self._kept is not None,
+        }
 
     def _current_path(self, partition: PartitionInventory) -> str:
         """Of a future replica the one that it will replace."""
@@ -143,19 +159,21 @@ class AuditTasks:
         return "" if meta is None else meta.cluster_id or ""
 
     def _resolved(self, partition: PartitionInventory) -> ResolvedConfig:
-        """The settings; those of a topic that Kafka would refuse are its own trouble. In force is a
-        policy that is known, or that the disk suggests: none is made up.
-        """
+        """The settings; those of a topic that Kafka would refuse are its own trouble."""
         try:
-            resolved = self._settings.resolve(partition, needs_policy=False)
+            return self._settings.resolve(partition, needs_policy=False)
         except InvalidConfigError as error:
             if self._request.config_file or self._request.config.given():
                 raise
-            resolved = ResolvedConfig(self._request.config, unreliable=str(error))
-        in_force = presumed_config(partition, resolved.in_force, resolved.standing)
-        if in_force is resolved.in_force:
-            return resolved
-        return replace(resolved, in_force=in_force)
+            return ResolvedConfig(self._request.config, unreliable=str(error))
+
+
+def _in_force(partition: PartitionInventory, resolved: ResolvedConfig) -> ResolvedConfig:
+    """In force is a policy that is known, or that the disk suggests: none is made up."""
+    in_force = presumed_config(partition, resolved.in_force, resolved.standing)
+    if in_force is resolved.in_force:
+        return resolved
+    return replace(resolved, in_force=in_force)
 
 
 def _other_options(request: AuditRequest) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ def safe_delete_rows(partitions: Sequence[AuditedPartition]) -> list[Row]:
     `bytes` are those of its closed segments there. Of replicas the one that goes furthest.
     """
     committed, _ = committed_ranges(partitions)
+    if not committed:
+        return []
     rows = []
     for key, audited in sorted(furthest(partitions).items()):
         found = committed.get(key)
@@ -60,6 +62,8 @@ def committed_ranges(
     """What all groups on these disks have committed, cluster by cluster, and how many partitions of
     each one's offsets topic has it. Of replicas the one that goes furthest.
     """
+    if all(audited.commits is None for audited in partitions):
+        return {}, {}
     telling: dict[str, list[CommittedRange]] = {}
     counts: dict[str, int] = {}
     for (cluster_id, _, _), audited in furthest(partitions).items():
@@ -87,7 +91,7 @@ def furthest(partitions: Iterable[AuditedPartition]) -> dict[Key, AuditedPartiti
 def find_across(partitions: Sequence[AuditedPartition]) -> Iterator[Finding]:
     """The findings of all partitions together, each at the partition it is about."""
     committed, telling = committed_ranges(partitions)
-    logs = furthest(partitions)
+    logs = furthest(partitions) if committed else {}
     for key, found in sorted(committed.items()):
         audited = logs.get(key)
         if audited is None:

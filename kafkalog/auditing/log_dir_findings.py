@@ -15,6 +15,8 @@ from kafkalog.texts import format_timestamp
 
 SETTINGS_UNKNOWN = "settings-unknown"
 _INCOMPLETE = "audit-incomplete"
+# What a partition may say that is so of its log dir.
+_OF_LOG_DIRS = frozenset({SETTINGS_UNKNOWN, _INCOMPLETE})
 _MOST_TOPICS = 5
 
 
@@ -28,6 +30,9 @@ def reported_once(
     unknown: dict[tuple[str, str], list[AuditedPartition]] = {}
     kept = []
     for audited in partitions:
+        if all(finding.kind not in _OF_LOG_DIRS for finding in audited.findings):
+            kept.append(audited)
+            continue
         known = {f"{audited.name}: {problem}" for problem in problems}
         own = [f for f in audited.findings if f.kind != _INCOMPLETE or f.text not in known]
         for finding in own:

@@ -24,8 +24,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from kafkalog.checking.finding_kind import Severity
 from kafkalog.errors import InvalidConfigError, KafkaLogError
 from kafkalog.log.small_files import read_small_file
@@ -34,6 +32,7 @@ from kafkalog.planning.setting_units import DURATIONS, SIZES, parse_quantity, pl
 
 if TYPE_CHECKING:
     import jsonschema
+    import yaml
 
 MAX_POLICY_BYTES = 1 << 20
 _MOST_LEVELS = 16
@@ -226,6 +225,9 @@ def _word(value: Any) -> str:
 
 def _parse_yaml(data: bytes, path: str) -> tuple[Any, dict[Place, int]]:
     """The file as plain values, and the line of each."""
+    # Only where a policy is given: the import takes 40 ms.
+    import yaml
+
     try:
         text = data.decode()
         depth = 0
@@ -252,6 +254,8 @@ def _parse_yaml(data: bytes, path: str) -> tuple[Any, dict[Place, int]]:
 
 
 def _note_lines(node: yaml.Node, place: Place, lines: dict[Place, int], path: str) -> None:
+    import yaml
+
     lines[place] = node.start_mark.line
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):

@@ -170,8 +170,9 @@ def due_finding(
         text += f"; the broker was alive until {format_timestamp(alive_ms)}, at least"
         kind = "retention-overdue"
         otherwise = "look for errors of the broker's scheduler and log dir, restart it"
+    fix = advice.text(otherwise)
     # Of what stands against the command thousands of findings say the same.
-    fix = intern(advice.text(otherwise))
+    fix = fix if advice.command else intern(fix)
     return audited.finding(kind, text, segment=due.first_base_offset, fix=fix)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -83,9 +83,18 @@ def _of_column(values: np.ndarray) -> pa.Array:
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if kind == _INT64:
         return numbers_array(values)
-    texts = [v.encode() if isinstance(v, str) else v or b"" for v in values]
-    ends = np.fromiter(accumulate(map(len, texts), initial=0), _ENDS[kind])
+    lengths, data = _joined(values)
+    ends = np.fromiter(accumulate(lengths, initial=0), _ENDS[kind])
     is_there = np.fromiter((value is not None for value in values), np.bool_)
-    known = np.packbits(is_there, bitorder="little")
-    buffers = [pa.py_buffer(known), pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    return pa.Array.from_buffers(kind, len(values), buffers)
+    known = pa.py_buffer(np.packbits(is_there, bitorder="little")) if None in values else None
+    return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def _joined(values: Sequence[str | bytes | None]) -> tuple[Iterable[int], bytes]:
+    """How many bytes each text or bytes has, and all of them one after the other."""
+    if all(type(value) is str for value in values):
+        text = "".join(cast(Sequence[str], values))
+        if text.isascii():  # a byte a character
+            return map(len, cast(Sequence[str], values)), text.encode()
+    texts = [v.encode() if isinstance(v, str) else v or b"" for v in values]
+    return map(len, texts), b"".join(texts)

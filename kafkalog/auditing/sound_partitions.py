@@ -16,7 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kafkalog.auditing.advice import nothing_to_compact
-from kafkalog.auditing.audited_partition import BYTE_KINDS, AuditedPartition, CompactionVerdict
+from kafkalog.auditing.audited_partition import (
+    BYTE_KINDS,
+    AuditedPartition,
+    CompactionVerdict,
+    Leftover,
+)
 from kafkalog.auditing.compaction_verdict import NOT_COMPACTED
 from kafkalog.auditing.sound_columns import Forecast, Moment, SoundColumns
 from kafkalog.auditing.sound_facts import segment_path
@@ -231,16 +236,13 @@ class SoundPartition(AuditedPartition):
     number: int
 
     def __init__(self, group: SoundGroup, number: int, outline: dict[str, Any]) -> None:
-        end = outline["log_end_offset"]
         put = object.__setattr__  # a frozen class has no other way
-        for name, value in _DEFAULTS:
-            put(self, name, value)
         for name, value in outline.items():
             put(self, name, value)
+        put(self, "findings", ())
+        put(self, "is_carried", True)
         put(self, "group", group)
         put(self, "number", number)
-        put(self, "high_watermark", end)
-        put(self, "last_stable_offset", end)
         put(self, "carried_segments", group.ends[number + 1] - group.ends[number])
 
     def with_findings(self, findings: tuple[Finding, ...]) -> SoundPartition:
@@ -252,6 +254,38 @@ class SoundPartition(AuditedPartition):
         """Its numbers are of this run, not of an earlier one."""
         object.__setattr__(self, "is_carried", False)
         object.__setattr__(self, "carried_segments", 0)
+
+    # What is the same of all of them.
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def scan(self) -> bytes:
+        return b""
+
+    @property
+    def sound(self) -> None:
+        return None
+
+    @property
+    def remote(self) -> None:
+        return None
+
+    @property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        return ()
+
+    # What its numbers tell.
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log_end_offset
 
     @property
     def segments(self) -> tuple[SegmentStatistics, ...]:
@@ -289,10 +323,6 @@ class SoundPartition(AuditedPartition):
 
 
 _FIELDS = fields(AuditedPartition)
-_DEFAULTS = (
-    ("findings", ()), ("problems", ()), ("scan", b""), ("sound", None), ("remote", None),
-    ("leftovers", ()), ("is_carried", True),
-)  # fmt: skip
 
 
 def with_sums(

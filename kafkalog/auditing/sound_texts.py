@@ -90,6 +90,9 @@ def _segments_of(
     group: SoundGroup, newline: str, rows: Sequence[Row]
 ) -> Callable[[SoundPartition], str]:
     template = _template(rows[0], newline)
+    # The first three say whose the segment is: they are filled in once a log.
+    name_end = len("%s".join(template.split("%s", 3)[:3])) + len("%s")
+    whose, template = template[:name_end], template[name_end:]
     columns, due = group.columns, group.due
     numbers = list(
         zip(
@@ -110,8 +113,9 @@ def _segments_of(
 
     def text(each: SoundPartition) -> str:
         # Several as one text: who writes them asks for each.
-        name, own = _named(each), numbers[ends[each.number] : ends[each.number + 1]]
-        return between.join([template % (*name, *row) for row in own])
+        own = (whose % _named(each)).replace("%", "%%") + template
+        rows = numbers[ends[each.number] : ends[each.number + 1]]
+        return between.join([own % row for row in rows])
 
     return text
 

@@ -98,7 +98,8 @@ def _put(text: str) -> None:
 
 def _writable(text: str) -> str:
     """Bytes of names that are no UTF-8 as escapes, which JSON reads as such too."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    # Of ASCII that is known without a look at it; a document has some hundred million characters.
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _silence(stream: TextIO) -> None:

@@ -15,7 +15,6 @@ from kafkalog.errors import KafkaLogError
 from kafkalog.format.redaction import redacted_name
 from kafkalog.messages.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kafkalog.messages.transaction_records import TRANSACTION_TYPES, TransactionState
-from kafkalog.reading.tables import read_records
 from kafkalog.texts import format_timestamp
 
 # A value begins with its version, two bytes, and the producer id.
@@ -54,6 +53,9 @@ def transactional_ids(
     directories: Sequence[str], producer_ids: Collection[int], max_batch_bytes: int
 ) -> dict[int, TransactionalId]:
     """By producer id, of those asked for. What cannot be read tells nothing."""
+    # Only where a transaction hangs: with all that it needs the import takes an audit 20 ms.
+    from kafkalog.reading.tables import read_records
+
     wanted = {number.to_bytes(8, "big", signed=True): number for number in producer_ids}
     found: dict[int, TransactionalId] = {}
     for path in directories:

@@ -21,13 +21,19 @@ ROWS: list[dict[str, Any]] = [
     {"number": 2**63 - 1, "text": "", "large": "x" * 9, "data": b""},
     {"number": 0, "text": None, "large": "", "data": b"ab"},
 ] * 5
+# Of ASCII alone, without nulls, as most columns are.
+PLAIN: list[dict[str, Any]] = [
+    {"number": number, "text": "x" * number, "large": f"\0{number}", "data": b"\xff"}
+    for number in range(15)
+]
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 15])
-def test_a_table_of_rows_is_the_one_of_pyarrow(count: int) -> None:
-    made = table_of(ROWS[:count], SCHEMA)
+@pytest.mark.parametrize("rows", [ROWS, PLAIN])
+def test_a_table_of_rows_is_the_one_of_pyarrow(rows: list[dict[str, Any]], count: int) -> None:
+    made = table_of(rows[:count], SCHEMA)
     made.validate(full=True)
-    assert made.equals(pa.Table.from_pylist(ROWS[:count], SCHEMA))
+    assert made.equals(pa.Table.from_pylist(rows[:count], SCHEMA))
 
 
 def test_numbers_and_texts_that_do_not_fit_are_refused() -> None:
