@@ -117,8 +117,8 @@ _TABLE = (
     ),
     _option(
         "maxBytesPerPartition", "bytes",
-        "of the log a task reads about so many at most (default 64 MiB; of many GiB up to 256 MiB "
-        "where neither keys, values, headers nor checksums are asked for)",
+        "of the log a task reads about so many at most (default 64 MiB; up to 256 MiB where as "
+        "many tasks are left as twice the cores of the machine that plans)",
         parse_count,
     ),
     _option(

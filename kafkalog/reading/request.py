@@ -31,10 +31,6 @@ def read_mode(text: str) -> ReadMode:
     return ReadMode(text.upper())
 
 
-# Columns of records that are made of their bytes.
-_PAYLOADS = frozenset(["key", "value", "headers", "controlType"])
-
-
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
     """What is wanted of each split: the columns, under the names and nullability of `schema`, and
@@ -80,11 +76,6 @@ class ReadRequest:
         decides = self.mode == ReadMode.DROPMALFORMED
         is_asked = any(name == "isValid" or name.startswith("error") for name in self.names)
         return self.verify_checksums and (decides or is_asked)
-
-    @property
-    def reads_payloads(self) -> bool:
-        """Whether more of the view `records` is looked at than where the parts of a record are."""
-        return self.verify_checksums or not _PAYLOADS.isdisjoint(self.names)
 
     @property
     def names(self) -> list[str]:

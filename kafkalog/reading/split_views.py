@@ -14,8 +14,8 @@ from kafkalog.reading.segment_reader import read_record_splits
 from kafkalog.reading.selection import PartitionSelection, refuse_replicas
 from kafkalog.reading.split_plan import plan_reading
 from kafkalog.reading.splits import (
+    GROWN_SPLIT_BYTES,
     HEADERS_SPLIT_BYTES,
-    WALK_SPLIT_BYTES,
     ScanSplit,
     SplitNeeds,
     SplitSizes,
@@ -65,8 +65,8 @@ def _read_batches(
     return read_batch_splits(task.pieces, request, counts)
 
 
-def _record_sizes(request: ReadRequest) -> SplitSizes:
-    return SplitSizes() if request.reads_payloads else SplitSizes(most_bytes=WALK_SPLIT_BYTES)
+def _record_sizes(_request: ReadRequest) -> SplitSizes:
+    return SplitSizes(most_bytes=GROWN_SPLIT_BYTES)
 
 
 def _batch_sizes(request: ReadRequest) -> SplitSizes:

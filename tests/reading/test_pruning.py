@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 from pathlib import Path
 
@@ -292,24 +293,15 @@ def test_least_number_of_tasks_and_bytes_of_each(log_dir: Path) -> None:
     assert max(split.end - split.start for split in plan.splits) < 2000 * 1.25 + 600
 
 
-def test_splits_grow_where_nothing_is_copied(log_dir: Path) -> None:
-    """Up to most_bytes, and no further than leaves sixteen of them."""
+@pytest.mark.parametrize(("cores", "enough"), [(None, 4), (1, 4), (2, 4), (8, 16)])
+def test_splits_grow_as_long_as_there_are_enough(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, enough: int
+) -> None:
+    """Up to most_bytes, and no further than leaves two of them for each core."""
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
     sizes = SplitSizes(64, most_bytes=256)
-    grown = {total: sizes.for_total(total).split_bytes for total in (0, 1000, 2048, 3200, 100_000)}
-    assert grown == {0: 64, 1000: 64, 2048: 128, 3200: 200, 100_000: 256}
+    totals = (0, 64 * enough, 65 * enough, 256 * enough, 100_000)
+    grown = [sizes.for_total(total).split_bytes for total in totals]
+    assert grown == [64, 64, 65, 256, 256]
     least = SplitSizes(64, min_splits=4, most_bytes=256)
     assert least.for_total(100_000).split_bytes == 64
-
-
-@pytest.mark.parametrize(
-    ("columns", "verify", "grows"),
-    [
-        ("offset,timestamp,keySize", False, True),
-        ("offset,timestamp", True, False),
-        ("offset,value", False, False),
-    ],
-)
-def test_which_columns_make_larger_splits(columns: str, verify: bool, grows: bool) -> None:
-    chosen = select_columns("records", columns.split(","))
-    request = ReadRequest.of(chosen, verify_checksums=verify)
-    assert request.reads_payloads is not grows
