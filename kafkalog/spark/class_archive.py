@@ -51,10 +51,12 @@ def archive_key() -> str | None:
 
 def kept_archive() -> Path | None:
     """The archive for this Java and these jars, if there is a whole one."""
-    key = archive_key()
+    archives = sorted(archive_dir().glob("*.jsa"))
+    # The key looks at each of Spark's jars: not where there is nothing to take.
+    key = archive_key() if archives else None
     if key is None:
         return None
-    for path in sorted(archive_dir().glob(f"{key}-*.jsa")):
+    for path in archives:
         try:
             if path.name == archive_name(key, path.stat().st_size):
                 return path
