@@ -41,7 +41,7 @@ from pyspark.sql.types import StructType
 
 import kafkalog
 from kafkalog.spark import configure_spark, records, register, scan
-from tests.benchmarks.bench_scan import COLUMNS, ReadyMadeSource, run
+from tests.benchmarks.bench_scan import COLUMNS, run
 from tests.benchmarks.machine import commit
 from tests.benchmarks.side_by_side import fast_directory
 from tests.support.broker import running_broker
@@ -61,9 +61,6 @@ class MemorySource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "memory_batches"
-
-    def schema(self) -> str:
-        return ReadyMadeSource({}).schema()
 
     def reader(self, schema: StructType) -> MemoryReader:
         return MemoryReader(self.options["path"], schema)
@@ -162,7 +159,8 @@ def frames(
         made[f"scan {codec}"] = scan(spark, path, **everything)
     batches = scratch / "batches.arrow"
     write_batches(log_dir, batches)
-    made["memory none"] = spark.read.format("memory_batches").load(str(batches))
+    memory = spark.read.format("memory_batches").schema(made["source none"].schema)
+    made["memory none"] = memory.load(str(batches))
     narrow = {"subscribe": "none", "columns": "offset,timestamp", "verifyChecksums": "false"}
     longer = str(linked(log_dir, scratch / "longer"))
     made["narrow source"] = records(spark, longer, **narrow)
